@@ -56,6 +56,8 @@ part "tests" "$root/scripts/test.sh"
 part "tests with LibTorch 2.15" "$root/scripts/test.sh" --only torch-2.15
 part "training programs on host, predicted and run" predictions_of_programs exactness.py
 part "training programs on a virtual GPU, predicted and run" predictions_of_programs exactness.py --device virtual:h200
+part "OffloadActivations in training programs on host" predictions_of_programs offloading.py
+part "OffloadActivations in training programs on a virtual GPU" predictions_of_programs offloading.py --device virtual:h200
 part "TRL's own offloading against its simulation" predictions_of_programs trl_witness.py
 for ((run = 1; run <= runs_beside_load; run++)); do
     part "tests under a load of $load, run $run of $runs_beside_load" tests_beside_load

@@ -130,6 +130,7 @@ class RunCommand : public Subcommand {
     request_.settings.slices = slices();
     request_.policy = policy.policy;
     request_.policy_made_for = policy.trace_fingerprint;
+    if (policy.fallback) request_.fallback = policy.fallback->policy;
     request_.settings.inputs = expand_inputs(inputs_);
     request_.settings.link_cap = link_;
     if (!output_.empty()) check_writable(output_);

@@ -139,12 +139,14 @@ class SimulateCommand : public Subcommand {
 
   ExitStatus run(Context& context) override {
     const PolicyFile file = policy_.resolve();
-    const Policy& policy = file.policy;
     trace_path_ = source_.path();
     Trace trace = read_trace(trace_path_);
     const std::vector<std::string> lost_records = refuse_lost_records(trace, trace_path_, force_);
-    refuse_foreign_plan(policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings),
-                        shell_word(trace_path_));
+    std::vector<std::string> fallback_notes;
+    const Policy policy =
+        policy_for_run(file.policy, file.fallback ? std::optional(file.fallback->policy) : std::nullopt,
+                       file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings),
+                       shell_word(trace_path_), fallback_notes);
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
     std::optional<MemoryCapacity> assumed;
@@ -157,6 +159,7 @@ class SimulateCommand : public Subcommand {
     report.doubt = doubt_times(trace, steps, policy, link);
     report.inexactness = steps.inexactness(policy);
     report.doubt.warnings.insert(report.doubt.warnings.begin(), lost_records.begin(), lost_records.end());
+    std::ranges::move(fallback_notes, std::back_inserter(report.doubt.warnings));
     if (!report.inexactness.empty())
       report.doubt.warnings.insert(report.doubt.warnings.begin(), report.inexactness);
     std::ranges::copy(steps.step(policy).place(policy).warnings, std::back_inserter(report.doubt.warnings));

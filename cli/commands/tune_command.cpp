@@ -199,7 +199,7 @@ class TuneCommand : public Subcommand {
     const auto& chosen = tuned.report.result.chosen;
     if (!chosen || (longest && static_cast<double>(time_of(*chosen)) > *longest)) return tuned;
     tuned.configuration.chosen = chosen;
-    tuned.policy = policy_text(*chosen, trace);
+    tuned.policy = policy_text(tuned.report.result, trace);
     tuned.report.next = next_command(context, trace, chosen->policy, link.disk);
     return tuned;
   }
@@ -260,10 +260,12 @@ class TuneCommand : public Subcommand {
     return report;
   }
 
-  static std::string policy_text(const Candidate& chosen, const Trace& trace) {
-    return format_policy_file({chosen.policy, chosen.predicted,
-                               fingerprint_of_run(trace.model, trace.settings), trace.settings.parameters,
-                               fingerprint_of_saved(trace.program.saved)});
+  static std::string policy_text(const TuneResult& result, const Trace& trace) {
+    PolicyFile file{result.chosen->policy, result.chosen->predicted,
+                    fingerprint_of_run(trace.model, trace.settings), trace.settings.parameters,
+                    fingerprint_of_saved(trace.program.saved)};
+    if (result.fallback) file.fallback = {result.fallback->policy, result.fallback->predicted};
+    return format_policy_file(file);
   }
 
   TraceArgument traces_;

@@ -346,6 +346,15 @@ std::string wrapped(const std::string& text, const Page& page) {
   return wrap(text, page.width, 0) + "\n";
 }
 
+/// Names the policy that other programs get, and its figures in this one.
+std::string fallback_text(const TuneResult& result) {
+  if (!result.fallback) return {};
+  return fmt::format(
+      "In other programs a policy by rules takes the place of the plan: {}. In this one it takes {} and {}.",
+      describe(result.fallback->policy), format_bytes(device_bytes_taken(result.fallback->predicted)),
+      format_duration(*result.fallback->predicted.step_time_ns));
+}
+
 std::string chosen_text(const TuneReport& report, const Page& page) {
   if (!report.result.chosen)
     return page.paint(Tone::kBad, wrap(no_policy_text(report), page.width, 0)) + "\n" +
@@ -354,6 +363,8 @@ std::string chosen_text(const TuneReport& report, const Page& page) {
       wrapped(fmt::format("Chosen, {}: {}", goal_text(report), describe(report.result.chosen->policy)),
               page) +
       "\n" + to_text(*report.why, page);
+  if (const std::string fallback = fallback_text(report.result); !fallback.empty())
+    text += wrapped(fallback, page);
   return text + wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
          wrapped(prices_text(report), page) + next_line(report.next);
 }

@@ -87,6 +87,7 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   const TuneResult& result = report.result;
   nlohmann::ordered_json json = {{"simulated", true}, {"trace", report.trace}};
   json["chosen"] = result.chosen ? to_json(*result.chosen) : nlohmann::ordered_json(nullptr);
+  if (result.fallback) json["fallback"] = to_json(*result.fallback);
   json["frontier"] = nlohmann::ordered_json::array();
   for (const Candidate& candidate : result.frontier) json["frontier"].push_back(to_json(candidate));
   json["frontier_is_exact"] = frontier_is_exact(result);

@@ -96,7 +96,7 @@ SavedId OffloadStep::pack(const at::Tensor& value) {
   const SavedId tensor = executor_.hold(value);
   const RuledPlacement rule = rule_for(tensor, value, request);
   // A recording proves beforehand that no two tensors of different types share an encoded copy.
-  if (guide_.place && rule && rule->transform >= 0)
+  if ((guide_.place || guide_.decide) && rule && rule->transform >= 0)
     request.version = contents_.encoded_version(value, request.storage);
   const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, asked_of(request), rule); });
   if (decision.copy >= 0) {

@@ -27,7 +27,7 @@ struct StepGuide {
   /// Empty: `placements` is used.
   std::function<RuledPlacement(const at::Tensor& value)> place{};
   /// Returns the placement of each saved tensor as it is saved, instead of `placements` and `place`: for
-  /// steps that need not be alike. It must not encode or recompute. Empty: the others are used.
+  /// steps that need not be alike. It must not recompute. Empty: the others are used.
   std::function<RuledPlacement(SavedId tensor, const at::Tensor& value, const PackRequest& request)> decide{};
   /// Recompute steps of the recomputations in `placements`, by Recomputation::tensor.
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>> recomputations{};

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "engine/scheduler/placement_rules.h"
+#include "engine/transforms/transform_table.h"
 #include "traces/base/error.h"
 #include "traces/base/units.h"
 
@@ -25,27 +29,42 @@ void read_sizes(nlohmann::json& settings) {
   }
 }
 
-std::string disables(const PolicyFile& file) {
+/// Returns what the policy does that needs a recording of the step; empty: nothing.
+std::string needs_recording(const PolicyFile& file) {
   if (file.parameters) return "offloads parameters";
-  if (compresses(file.policy)) return "compresses tensors (placement compress)";
-  if (uses_disk(file.policy)) return "places tensors on a disk (placement disk)";
   if (recomputes(file.policy)) return "recomputes tensors (placement recompute)";
-  const auto transforms = transforms_in(file.policy.rules);
-  return transforms.empty() ? std::string()
-                            : fmt::format("encodes tensors (placement {})", transforms.front());
+  return {};
 }
 
-/// Throws for a policy that needs more than host memory and the saved tensors themselves.
 void refuse_unsupported(const PolicyFile& file, const std::string& base) {
-  const std::string what = disables(file);
+  const std::string what = needs_recording(file);
   if (what.empty()) return;
   throw input_error(
       fmt::format(
-          "{}: the policy {}, which OffloadActivations cannot do: it only moves saved tensors to host "
-          "memory",
-          base, what),
-      "Train under this policy with `offprof run train.py --policy FILE --continue`, or tune for policies "
-      "without it: no --lossy, no --disk-memory, and a trace that was recorded without --transforms.");
+          "{}: the policy {}, which needs a recording of the step, so OffloadActivations cannot do it", base,
+          what),
+      "Train under this policy with `offprof run train.py --policy FILE --continue`, or tune a trace that "
+      "was "
+      "recorded without --transforms recompute and without --offload-params.");
+}
+
+/// Replaces members of the policy by `changes`.
+Policy changed(const Policy& policy, const nlohmann::json& changes) {
+  nlohmann::json json = to_json(policy);
+  json.update(changes);
+  return policy_from_json(json, kWhere);
+}
+
+/// Returns the request for the disk of the process.
+DiskRequest disk_request(bool is_compressed, const std::string& folder) {
+  if (is_compressed && !folder.empty())
+    throw input_error("compressed tensors are in host memory, but `disk` names a folder", "Omit `disk`.");
+  if (!is_compressed && folder.empty())
+    throw input_error(
+        "the policy places tensors on a disk, but no folder is given for them",
+        "Give one: OffloadActivations(policy, disk=\"FOLDER\"), or write `compress` for `disk` in the "
+        "policy's rules to keep them compressed in host memory.");
+  return {.folder = folder, .compressed = is_compressed};
 }
 
 }  // namespace
@@ -60,17 +79,33 @@ PolicyFile offloading_policy(const std::string& base, const std::string& setting
           fmt::format("{}: TRL's rules reload on demand, so they have no prefetch window", base),
           "Base the policy on \"offload\".");
     read_sizes(changes);
-    nlohmann::json policy = to_json(file.policy);
     if (file.policy.name == "keep" && !changes.contains("threshold_bytes") && file.policy.rules.empty() &&
         !changes.contains("rules"))
       throw input_error("policy 'keep' offloads nothing, so the other settings have no effect",
                         "Omit them, or use \"offload\".");
-    policy.update(changes);
-    file.policy = policy_from_json(policy, kWhere);
+    file.policy = changed(file.policy, changes);
     file.predicted.reset();
+    if (file.fallback) file.fallback = FallbackPolicy{changed(file.fallback->policy, changes)};
   }
   refuse_unsupported(file, base);
+  for (const std::string& name : transforms_in(file.policy.rules)) make_transform(name);  // throws
   return file;
+}
+
+void open_disk_for(const Policy& policy, Device& device, const std::string& folder) {
+  static auto* opened = new std::map<Device*, std::pair<std::string, bool>>;
+  if (!uses_disk(policy)) return;
+  const std::pair asked(folder, compresses(policy));
+  const DiskRequest request = disk_request(asked.second, folder);
+  const auto found = opened->find(&device);
+  if (found != opened->end() && found->second == asked) return;
+  if (found != opened->end())
+    throw input_error(
+        fmt::format("this process offloads to {} already, and graphs may still need it",
+                    found->second.second ? "compressed memory" : "the disk " + found->second.first),
+        "Use one disk, or one kind of placement (disk or compress), in a process.");
+  device.open_disk(request);
+  opened->emplace(&device, asked);
 }
 
 }  // namespace offprof

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "engine/devices/device.h"
 #include "traces/format/policy_io.h"
 
 namespace offprof {
@@ -11,7 +12,13 @@ namespace offprof {
 /// With settings the file's predicted figures do not hold, so the result has none.
 ///
 /// Throws Error (input) for what load_policy and policy_from_json reject, and for a policy that
-/// ProgramOffloading cannot carry out: one that uses a disk, encodes, recomputes, or offloads parameters.
+/// ProgramOffloading cannot carry out: one that recomputes or offloads parameters.
 PolicyFile offloading_policy(const std::string& base, const std::string& settings);
+
+/// Opens the disk that the policy needs, if it needs one, unless an earlier call opened the same one.
+/// `folder`: for the disk's file; empty for a policy that compresses. The disk stays open, since graphs may
+/// outlive their steps. Called by one thread at a time. Throws Error (input) if `folder` does not fit the
+/// policy, or if another disk is open, and what Device::open_disk throws.
+void open_disk_for(const Policy& policy, Device& device, const std::string& folder);
 
 }  // namespace offprof

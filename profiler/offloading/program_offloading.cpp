@@ -1,5 +1,7 @@
 #include "profiler/offloading/program_offloading.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -22,11 +24,14 @@ bool names_origins(const Policy& policy) {
   return std::ranges::any_of(policy.rules, [](const PolicyRule& rule) { return rule.op || rule.module; });
 }
 
-/// Returns the number of steps to observe before the policy can be carried out.
+bool encodes(const PolicyRule& rule) {
+  return !rule.placement.transform.empty();
+}
+
+/// Returns the number of steps to observe before the policy can be carried out. Every program has one: the
+/// inputs, which stay on the device, are known once the root modules are.
 int steps_to_observe(const Policy& policy) {
-  if (policy.tensors) return kMostObservedSteps;
-  const bool prefetches = policy.scheduler == SchedulerKind::kOffload && policy.prefetch_bytes > 0;
-  return prefetches || names_origins(policy) ? 1 : 0;
+  return policy.tensors ? kMostObservedSteps : 1;
 }
 
 }  // namespace
@@ -37,11 +42,10 @@ ProgramOffloading::ProgramOffloading(PolicyFile file, Device& device, CodeLocato
       locate_(std::move(locate)),
       observed_steps_left_(steps_to_observe(file_.policy)) {
   if (!file_.policy.tensors || !file_.saved_fingerprint.empty()) return;
-  user_notes_.emplace_back(
-      "the policy's plan does not say which saved tensors it numbers (saved_fingerprint), so the threshold "
-      "decides instead; tune the trace again");
-  file_.policy.tensors.reset();
-  file_.predicted.reset();
+  user_notes_.push_back(fmt::format(
+      "the policy's plan does not say which saved tensors it numbers (saved_fingerprint), so {} decides "
+      "instead; tune the trace again",
+      use_fallback()));
   observed_steps_left_ = steps_to_observe(file_.policy);
 }
 
@@ -55,18 +59,44 @@ void ProgramOffloading::set_tensors(const ProgramTensors& tensors) {
   older_bytes_ = bytes_before(tensors, device_, device_.torch_device());
 }
 
+std::optional<Policy> ProgramOffloading::fallback() const {
+  return file_.fallback ? std::optional(file_.fallback->policy) : std::nullopt;
+}
+
+bool ProgramOffloading::needs_origins() const {
+  return names_origins(file_.policy) ||
+         (file_.policy.tensors && file_.fallback && names_origins(*fallback()));
+}
+
+/// Lets the fallback or, without one, the threshold take the place of the plan. Returns its name for notes.
+std::string ProgramOffloading::use_fallback() {
+  std::string name = file_.fallback ? "the file's fallback" : "the threshold";
+  if (file_.fallback) file_.policy = file_.fallback->policy;
+  file_.policy.tensors.reset();
+  file_.predicted.reset();
+  return name;
+}
+
+Policy ProgramOffloading::policy_of_step() const {
+  if (!observes()) return file_.policy;
+  // The order of the reloads is not known yet, and the plan is not known to hold.
+  Policy policy = file_.policy.tensors && file_.fallback ? *fallback() : file_.policy;
+  policy.tensors.reset();
+  policy.prefetch_bytes = 0;
+  std::erase_if(policy.rules, encodes);
+  return policy;
+}
+
 StepOrder ProgramOffloading::order_of_step() {
-  StepOrder order{.policy = file_.policy, .leaves_cache_peaks = true};
-  if (observes()) {
-    // The order of the reloads is not known yet, and the plan is not known to hold.
-    order.policy.tensors.reset();
-    order.policy.prefetch_bytes = 0;
-    order.listener = &note_taker_.emplace(names_origins(file_.policy) ? locate_ : nullptr);
-  }
+  StepOrder order{.policy = policy_of_step(), .leaves_cache_peaks = true};
+  if (observes()) order.listener = &note_taker_.emplace(needs_origins() ? locate_ : nullptr);
   if (notes_) order.guide.backward_order = notes_->backward_order;
-  if (!is_plan_valid_) order.policy.tensors.reset();
   if (!order.policy.rules.empty() || order.policy.tensors) {
-    chooser_ = std::make_shared<PlacementChooser>(order.policy, notes_);
+    std::shared_ptr<const NotedPlacements> noted = observes() ? nullptr : placements_;
+    if (!noted) noted = std::make_shared<const NotedPlacements>(order.policy, fallback(), notes_);
+    if (!observes()) placements_ = noted;
+    order.guide.transforms = noted->transforms;
+    chooser_ = std::make_shared<PlacementChooser>(std::move(noted));
     order.guide.decide = [chooser = chooser_](SavedId tensor, const at::Tensor& value,
                                               const PackRequest& request) {
       return chooser->choose(tensor, value, request);
@@ -117,27 +147,28 @@ void ProgramOffloading::add_result(StepResult result) {
 
 /// Takes over what an observed step has shown. Its figures do not count, since it had not all of the policy.
 void ProgramOffloading::learn(SavedNotes notes) {
-  const bool fits = file_.policy.tensors && fingerprint_of_saved(notes.saved) == file_.saved_fingerprint;
+  const bool fits =
+      file_.policy.tensors && fingerprint_of_saved(notes.program.saved) == file_.saved_fingerprint;
   notes_ = std::make_shared<const SavedNotes>(std::move(notes));
-  is_plan_valid_ = fits;
+  placements_.reset();
   --observed_steps_left_;
   if (fits || !file_.policy.tensors) observed_steps_left_ = 0;
   if (observed_steps_left_ > 0) return;
   results_.clear();
   if (!file_.policy.tensors || fits) return;
-  user_notes_.emplace_back(
-      "the policy names tensors of another program than this one, which saves other tensors: the threshold "
-      "decides instead, so the predicted figures do not hold; record and tune this program");
-  file_.policy.tensors.reset();
-  file_.predicted.reset();
+  user_notes_.push_back(fmt::format(
+      "the policy names tensors of another program than this one, which saves other tensors: {} decides "
+      "instead, so the predicted figures do not hold; record and tune this program",
+      use_fallback()));
 }
 
 void ProgramOffloading::note_left_plan() {
   if (!chooser_ || !chooser_->has_left_plan() || std::exchange(has_noted_left_plan_, true)) return;
-  user_notes_.emplace_back(
-      "a step saved other tensors than those that the policy's plan was made for, such as those of a batch "
-      "of "
-      "another size: in such steps the threshold decides instead");
+  user_notes_.push_back(
+      fmt::format("a step saved other tensors than those that the policy's plan was made for, such as those "
+                  "of a batch of "
+                  "another size: in such steps {} decides instead",
+                  file_.fallback ? "the file's fallback" : "the threshold"));
 }
 
 void ProgramOffloading::abandon_step() {

@@ -23,10 +23,12 @@ namespace offprof {
 
 /// Offloads the saved tensors of a program that runs its steps itself, under one policy. Nothing is recorded.
 ///
-/// The first whole steps are only observed: they have no plan, no prefetch, and no rules that name operators
-/// or modules, since these need the order and the origins of the saved tensors. Later steps have all of it. A
-/// plan is used if the saved tensors are those that it was made for; if they are not, in any step, the
-/// threshold decides from there on, and a note says so once. Gradients do not depend on any of this.
+/// The first whole steps are only observed: they have no plan, no prefetch, no encoding, and no rules that
+/// name operators or modules, since these need the order, the contents and the origins of the saved tensors.
+/// Later steps have all of it. A plan is used if the saved tensors are those that it was made for; if they
+/// are not, in any step, the policy file's fallback (PolicyFile::fallback) or else the threshold decides from
+/// there on, and a note says so once. Gradients do not depend on any of this, except by transforms that lose
+/// something.
 ///
 /// The functions are called on one thread at a time. The autograd engine must have been interposed
 /// (interpose_autograd_engine) or installed.
@@ -38,8 +40,8 @@ class ProgramOffloading {
     kStepEnd,  ///< where a step of the program ends
   };
 
-  /// `file`: see offloading_policy. `device` must outlive all tensors that are saved. `locate`: see
-  /// PassRecorder.
+  /// `file`: see offloading_policy; open_disk_for has opened the disk that its policies need. `device` must
+  /// outlive all tensors that are saved. `locate`: see PassRecorder.
   ProgramOffloading(PolicyFile file, Device& device, CodeLocator locate);
   ~ProgramOffloading();
   ProgramOffloading(const ProgramOffloading&) = delete;
@@ -84,6 +86,10 @@ class ProgramOffloading {
 
  private:
   bool observes() const { return observed_steps_left_ > 0; }
+  std::optional<Policy> fallback() const;
+  bool needs_origins() const;
+  Policy policy_of_step() const;
+  std::string use_fallback();
   StepOrder order_of_step();
   void learn(SavedNotes notes);
   void add_result(StepResult result);
@@ -94,9 +100,10 @@ class ProgramOffloading {
   CodeLocator locate_;
   int observed_steps_left_ = 0;  ///< steps to observe; 0: everything is known, or nothing has to be
   bool has_step_ends_ = false;   ///< a step has begun where a step of the program ended
-  bool is_plan_valid_ = false;
   bool has_noted_left_plan_ = false;
   std::shared_ptr<const SavedNotes> notes_;
+  std::shared_ptr<const NotedPlacements>
+      placements_;  ///< of steps that are not observed; nullptr: not made yet
   std::shared_ptr<const Residents> residents_ = std::make_shared<const Residents>();
   Bytes older_bytes_ = 0;
 

@@ -58,6 +58,23 @@ class ProgramOffloadingTest : public TorchTest {
     return tensors;
   }
 
+  static FallbackPolicy keeps_tanh() {
+    FallbackPolicy fallback{preset_policy("offload")};
+    fallback.policy.rules.push_back({.op = "aten::tanh", .placement = {}});
+    return fallback;
+  }
+  static std::int64_t kept_by_rule(const ProgramOffloading& offloading) {
+    const Ledger ledger = offloading.report().ledger;
+    const auto kept = ledger.find({Place::kDevice, PlacementReason::kRule});
+    return kept == ledger.end() ? 0 : kept->second.tensors;
+  }
+  static std::int64_t encoded(const ProgramOffloading& offloading) {
+    std::int64_t tensors = 0;
+    for (const auto& [key, entry] : offloading.report().ledger)
+      if (!key.transform.empty()) tensors += entry.tensors;
+    return tensors;
+  }
+
   at::Tensor weight_ = at::ones({8, 8}, at::kDouble).set_requires_grad(true);
 };
 
@@ -101,6 +118,46 @@ TEST_F(ProgramOffloadingTest, DropsAPlanForOtherTensorsAndSaysSoOnce) {
   run_steps(offloading, weight_, 30);
   EXPECT_EQ(offloaded(offloading), without_plan);
   EXPECT_THAT(offloading.take_notes(), ElementsAre(HasSubstr("names tensors of another program")));
+}
+
+TEST_F(ProgramOffloadingTest, UsesTheFallbackInAnotherProgramAndSaysSoOnce) {
+  PolicyFile file = plan({0}, fingerprint_of_pass(99));
+  file.fallback = keeps_tanh();
+  ProgramOffloading offloading(std::move(file), device_, [] { return CodeLocation{}; });
+  run_steps(offloading, weight_, 30);
+  EXPECT_EQ(kept_by_rule(offloading), 1);
+  EXPECT_THAT(offloading.take_notes(), ElementsAre(HasSubstr("the file's fallback decides instead")));
+}
+
+TEST_F(ProgramOffloadingTest, UsesTheFallbackInAStepOfAnotherSize) {
+  PolicyFile file = plan({0, 1, 2}, fingerprint_of_pass(16));
+  file.fallback = keeps_tanh();
+  ProgramOffloading offloading(std::move(file), device_, [] { return CodeLocation{}; });
+  run_steps(offloading, weight_, 2);
+  EXPECT_EQ(kept_by_rule(offloading), 0);
+  run_steps(offloading, weight_, 1, 24);
+  EXPECT_EQ(kept_by_rule(offloading), 1);
+  EXPECT_THAT(offloading.take_notes(), ElementsAre(HasSubstr("the file's fallback decides instead")));
+}
+
+TEST_F(ProgramOffloadingTest, EncodesOnceAStepHasShownItsContents) {
+  Policy policy = preset_policy("offload");
+  policy.rules.push_back({.placement = parse_placement("cast:bfloat16+host")});
+  ProgramOffloading offloading(file(policy), device_, [] { return CodeLocation{}; });
+  run_steps(offloading, weight_, 1);
+  EXPECT_EQ(encoded(offloading), 0);
+  run_steps(offloading, weight_, 1);
+  EXPECT_EQ(encoded(offloading), 3);
+  run_steps(offloading, weight_, 1, 24);
+  EXPECT_EQ(encoded(offloading), 3);
+}
+
+TEST_F(ProgramOffloadingTest, DoesNotEncodeWhatTheTransformDoesNotTake) {
+  Policy policy = preset_policy("offload");
+  policy.rules.push_back({.placement = parse_placement("bits")});
+  ProgramOffloading offloading(file(policy), device_, [] { return CodeLocation{}; });
+  run_steps(offloading, weight_, 2);
+  EXPECT_EQ(encoded(offloading), 0);
 }
 
 TEST_F(ProgramOffloadingTest, LeavesThePlanInAStepOfAnotherSize) {

@@ -24,6 +24,7 @@ void op_ends(const at::RecordFunction&, at::ObserverContext*) {
 }  // namespace
 
 NoteTaker::NoteTaker(CodeLocator locate) : locate_(std::move(locate)) {
+  notes_.has_origins = static_cast<bool>(locate_);
   if (!locate_) return;
   open_ops.clear();
   callback_ =
@@ -39,12 +40,35 @@ void NoteTaker::on_pack_begin() {
   if (locate_) packing_module = locate_().module;
 }
 
-void NoteTaker::on_pack(SavedId, const at::Tensor& value, const PackRequest&, const PackDecision&) {
-  SavedTensor& saved = notes_.saved.emplace_back();
-  saved.layout = TensorLayout{std::string(dtype_name(value.scalar_type())), value.sizes().vec(), {}};
+void NoteTaker::on_pack(SavedId, const at::Tensor& value, const PackRequest& request, const PackDecision&) {
+  TensorLayout layout{std::string(dtype_name(value.scalar_type())), value.sizes().vec(), {}};
+  if (request.movability == Movability::kMovable) layout.strides = value.strides().vec();
+  SavedTensor saved;
+  saved.storage = storage_of(request);
+  saved.version = request.version;
+  saved.movability = request.movability;
+  saved.is_parameter = request.is_parameter;
+  saved.layout = std::move(layout);
+  saved.bytes = request.tensor_bytes;
+  saved.op = index_of(!locate_ ? "" : open_ops.empty() ? "(outside an operator)" : open_ops.back());
+  saved.module = index_of(locate_ ? packing_module : "");
+  notes_.program.saved.push_back(std::move(saved));
   is_unpacked_.push_back(0);
-  if (locate_)
-    notes_.origins.push_back({open_ops.empty() ? "(outside an operator)" : open_ops.back(), packing_module});
+}
+
+std::int32_t NoteTaker::index_of(const std::string& name) {
+  const auto [found, is_new] = names_.try_emplace(name, static_cast<std::int32_t>(names_.size()));
+  if (is_new) notes_.program.names.push_back(name);
+  return found->second;
+}
+
+/// Returns the index of the tensor's storage; -1: it has none that is known.
+std::int32_t NoteTaker::storage_of(const PackRequest& request) {
+  if (request.storage == 0) return -1;
+  const auto [found, is_new] =
+      storages_.try_emplace(request.storage, static_cast<std::int32_t>(storages_.size()));
+  if (is_new) notes_.program.storages.push_back({.bytes = request.storage_bytes});
+  return found->second;
 }
 
 void NoteTaker::on_unpack(SavedId tensor) {

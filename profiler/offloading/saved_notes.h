@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/autograd/step_listener.h"
@@ -17,13 +18,10 @@ namespace offprof {
 
 /// Facts about the saved tensors of one step that later steps under a policy need.
 struct SavedNotes {
-  struct Origin {
-    std::string op;      ///< the innermost operator that saved the tensor
-    std::string module;  ///< path of the submodule that did
-  };
-
-  std::vector<SavedTensor> saved;       ///< only `layout` is set, without strides
-  std::vector<Origin> origins;          ///< by saved tensor; empty if they were not asked for
+  /// Names, the sizes of storages, and saved tensors; no events. `op` (the innermost operator) and `module`
+  /// of saved tensors are empty names unless `has_origins`.
+  StepProgram program;
+  bool has_origins = false;
   std::vector<SavedId> backward_order;  ///< the tensors in the order in which backward first unpacked them
 };
 
@@ -44,9 +42,14 @@ class NoteTaker final : public StepListener {
   SavedNotes& notes() { return notes_; }
 
  private:
+  std::int32_t index_of(const std::string& name);
+  std::int32_t storage_of(const PackRequest& request);
+
   CodeLocator locate_;
   std::optional<at::CallbackHandle> callback_;
   SavedNotes notes_;
+  std::unordered_map<std::string, std::int32_t> names_;      ///< their indices
+  std::unordered_map<std::int64_t, std::int32_t> storages_;  ///< indices, by PackRequest::storage
   std::vector<char> is_unpacked_;
 };
 

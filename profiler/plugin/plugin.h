@@ -35,6 +35,9 @@ struct RunRequest {
   std::vector<std::string> transforms{};
   /// Fingerprint of the run that a plan in `policy` was made for; empty: unknown.
   std::string policy_made_for{};
+  /// Policy that takes the place of `policy` if that has a plan which was made for another run; nullopt: such
+  /// a plan is refused.
+  std::optional<Policy> fallback{};
   /// Folder of the parameters' file if `settings.weights` is on disk.
   std::string parameters_folder{};
   std::optional<DiskRequest> disk{};  ///< disk for tensors that the policy places on one; nullopt: none

@@ -70,11 +70,12 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
   trace.model.name = request_.is_module ? request_.run.model_path
                                         : std::filesystem::path(request_.run.model_path).filename().string();
   trace.model.fingerprint = request_.fingerprint;
-  trace.policy = request_.run.policy;
   trace.environment = environment_of(request_.run, device_);
   trace.gradients = "not applicable";
-  refuse_foreign_plan(trace.policy, request_.run.policy_made_for,
-                      fingerprint_of_run(trace.model, trace.settings), /*trace_of_run=*/"");
+  Policy& policy = request_.run.policy;
+  policy = policy_for_run(policy, request_.run.fallback, request_.run.policy_made_for,
+                          fingerprint_of_run(trace.model, trace.settings), /*trace_of_run=*/"", trace.notes);
+  trace.policy = policy;
   require_disk(trace.policy, device_);
   forget_refusals(device_);
 }

@@ -9,11 +9,12 @@
 
 namespace offprof {
 
-std::unique_ptr<Job> prepare_job(const RunRequest& request, Device& device, const Progress& progress,
+std::unique_ptr<Job> prepare_job(RunRequest request, Device& device, const Progress& progress,
                                  StepTracing* tracing) {
   auto transforms = transforms_of(request);
   auto loaded = load_for(request, device, progress);
   Trace& trace = loaded->trace;
+  request.policy = trace.policy;
   ParameterOffloader* const offloader = loaded->offloader ? &*loaded->offloader : nullptr;
   auto trainer = std::make_unique<Trainer>(loaded->model, device, trace.settings, tracing, offloader);
   const IdleAtEnd idle_at_end(device);

@@ -26,7 +26,8 @@ class Job {
   Job(StepSource source, std::unique_ptr<LoadedModel> loaded, std::unique_ptr<Trainer> trainer,
       StepGuide recorded, std::vector<std::shared_ptr<const Transform>> transforms);
 
-  /// Returns the model, its environment and its step program, without measured steps.
+  /// Returns the model, its environment, the policy to run (policy_for_run) and the step program, without
+  /// measured steps.
   const Trace& trace() const { return loaded_->trace; }
 
   /// Compares the gradients under `policy` with those of plain autograd.
@@ -58,7 +59,7 @@ class Job {
 /// Loads, warms up, records and calibrates the model of a request. `device`, `progress` and `tracing` must
 /// outlive the job. `tracing` is for the device's GPU; nullptr: nothing is traced. Throws Error if the
 /// request cannot be recorded.
-std::unique_ptr<Job> prepare_job(const RunRequest& request, Device& device, const Progress& progress,
+std::unique_ptr<Job> prepare_job(RunRequest request, Device& device, const Progress& progress,
                                  StepTracing* tracing = nullptr);
 
 }  // namespace offprof

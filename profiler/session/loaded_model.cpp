@@ -61,8 +61,9 @@ class Loader {
     choose_checkpointed();
     cut_into_slices();
     trace_.model = model_.info;
-    refuse_foreign_plan(request_.policy, request_.policy_made_for,
-                        fingerprint_of_run(trace_.model, trace_.settings), /*trace_of_run=*/"");
+    trace_.policy =
+        policy_for_run(request_.policy, request_.fallback, request_.policy_made_for,
+                       fingerprint_of_run(trace_.model, trace_.settings), /*trace_of_run=*/"", trace_.notes);
     note_environment();
     if (used_before) trace_.environment.beside_allocator = {*used_before, *used_before, *used_before};
   }

@@ -19,7 +19,7 @@ struct LoadedModel {
 
   Model model;
   std::optional<ParameterOffloader> offloader;  ///< nullopt: the parameters stay on the device
-  /// The model, its settings and environment, and notes. Nothing is recorded yet.
+  /// The model, its settings and environment, the policy to run, and notes. Nothing is recorded yet.
   Trace trace;
   /// Waits at the end, since parameters may still be copied to memory that is freed with the model.
   IdleAtEnd idle_at_end;

@@ -28,13 +28,13 @@ void measure(Job& job, const RunRequest& request, const Progress& progress, Step
   job.measure(request, tracing, result);
 }
 
-RunResult run(const RunRequest& request, Device& device, const Progress& progress, StepTracing* tracing) {
+RunResult run(RunRequest request, Device& device, const Progress& progress, StepTracing* tracing) {
   require_disk(request.policy, device);
   const auto prepared = prepare_job(request, device, progress, tracing);
   Job& job = *prepared;
   RunResult result;
   result.trace = job.trace();
-  result.trace.policy = request.policy;
+  request.policy = result.trace.policy;
   device.take_out_of_memory();
   auto refusal = job.refusal_beforehand();
   std::optional<SavedId> reloaded;

@@ -2,10 +2,13 @@
 
 #include <unordered_set>
 
+#include "profiler/steps/gathered_storages.h"
+
 namespace offprof {
 
 Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& allocator) {
   Residents residents;
+  residents.is_parameter_group = is_gathered_storage;
   for (const at::Tensor& parameter : tensors.parameters)
     residents.add(parameter, StorageRole::kParameter, allocator);
   for (const at::Tensor& buffer : tensors.buffers) residents.add(buffer, StorageRole::kBuffer, allocator);

@@ -14,6 +14,7 @@
 #include "profiler/script/script_recording.h"
 #include "profiler/stages/gradient_check.h"
 #include "profiler/stages/step_error.h"
+#include "profiler/steps/gathered_storages.h"
 #include "python/extension/arguments.h"
 #include "python/extension/offloading_binding.h"
 #include "traces/analysis/fingerprint.h"
@@ -84,6 +85,7 @@ std::string make_request(const std::string& program, const std::string& device,
     if (&name == &policies.front()) {
       request.run.policy = file.policy;
       request.run.policy_made_for = file.trace_fingerprint;
+      if (file.fallback) request.run.fallback = file.fallback->policy;
     } else {
       request.compared.push_back(file.policy);
     }
@@ -183,6 +185,10 @@ PYBIND11_MODULE(_extension, module) {
              py::arg("trace_path"), py::arg("outcome_path"));
   module.def(
       "open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
+  module.def(
+      "add_gathered_storage",
+      [](py::handle tensor) { offprof::add_gathered_storage(offprof::tensor_of(tensor)); },
+      py::arg("tensor"));
   py::class_<offprof::OutputLock>(module, "OutputLock").def(py::init<const std::string&>(), py::arg("path"));
   module.def("interpose_autograd_engine", &offprof::interpose_autograd_engine);
   module.def("tensors_saved_by_other_hooks", &offprof::tensors_saved_by_other_hooks);

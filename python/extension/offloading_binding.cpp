@@ -22,10 +22,13 @@ namespace {
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
 std::unique_ptr<ProgramOffloading> make_offloading(const std::string& policy, const std::string& settings,
-                                                   const std::string& device, PythonLocator locate) {
+                                                   const std::string& device, const std::string& disk,
+                                                   PythonLocator locate) {
   PolicyFile file = offloading_policy(policy, settings);
-  return std::make_unique<ProgramOffloading>(std::move(file), device_of_process(device, {}),
-                                             locator_of(std::move(locate)));
+  Device& opened = device_of_process(device, {});
+  open_disk_for(file.policy, opened, disk);
+  if (file.fallback) open_disk_for(file.fallback->policy, opened, disk);
+  return std::make_unique<ProgramOffloading>(std::move(file), opened, locator_of(std::move(locate)));
 }
 
 void begin_call(ProgramOffloading& offloading, const py::sequence& inputs) {
@@ -52,7 +55,7 @@ void bind_offloading(py::module_& module) {
       .value("STEP_END", ProgramOffloading::Boundary::kStepEnd);
   py::class_<ProgramOffloading>(module, "Offloading")
       .def(py::init(&make_offloading), py::arg("policy"), py::arg("settings"), py::arg("device"),
-           py::arg("locate"))
+           py::arg("disk"), py::arg("locate"))
       .def("set_tensors", &set_tensors, py::arg("parameters"), py::arg("buffers"))
       .def("begin_step", &ProgramOffloading::begin_step, py::arg("where"), Unlocked())
       .def("end_step", &ProgramOffloading::end_step, py::arg("where"), Unlocked())

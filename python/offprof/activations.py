@@ -61,8 +61,9 @@ class OffloadActivations:
     `step()`. In a program with neither, it ends where the context is entered and nothing of the graph before is left.
     Tensors that are older than the step stay on the device.
 
-    The first step is only observed: prefetch, plans, and rules with `op` or `module` begin with the second one. If the
-    program saves other tensors than those that a plan was made for, a warning says so once, and the threshold decides.
+    The first step is only observed: prefetch, plans, encoding, and rules with `op` or `module` begin with the second
+    one. If the program saves other tensors than those that a plan was made for, a warning says so once, and the
+    fallback of the policy file decides or, without one, the threshold.
 
     Saved-tensor hooks of the program that are entered within it take precedence. While `offprof run`, `offprof.profile`
     or `offprof.record` records the program, the context does nothing.
@@ -78,6 +79,7 @@ class OffloadActivations:
         prefetch: int | str | None = None,
         host_memory: int | str | None = None,
         rules: Sequence[Mapping[str, Any]] | None = None,
+        disk: str | os.PathLike[str] | None = None,
         device: str | None = None,
     ) -> None:
         """Loads a policy. Settings that are given replace those of the policy. Sizes are bytes, or texts: `1MiB`.
@@ -90,11 +92,12 @@ class OffloadActivations:
             prefetch: most bytes that are reloaded ahead of need in backward.
             host_memory: most host memory for offloaded tensors; those without room stay on the device.
             rules: as in a policy file, such as `{"module": "*lm_head", "placement": "device"}`.
+            disk: folder for the tensors that the policy places on a disk; no file remains. A process has one disk.
             device: `host`, `cuda` or `cuda:N`; None: the current CUDA device, or `host` without CUDA. On `host`,
                 tensors that are older than the first context are never offloaded.
 
         Raises:
-            InputError: the policy cannot be read or carried out: it uses a disk, recomputes or encodes.
+            InputError: the policy cannot be read or carried out: it recomputes, or needs a disk that is not given.
             UnavailableError: this Python or machine lacks something.
         """
         self._extension = load_extension()
@@ -110,8 +113,9 @@ class OffloadActivations:
             host_memory_bytes=host_memory,
             rules=rules,
         )
-        device = device or _default_device()
-        self._native = self._extension.Offloading(os.fspath(policy), settings, device, self._locator.locate)
+        self._native = self._extension.Offloading(
+            os.fspath(policy), settings, device or _default_device(), os.fspath(disk or ""), self._locator.locate
+        )
         self._process = os.getpid()
         self._entries = 0  # in the step
         self._has_manual_steps = False

@@ -51,6 +51,7 @@ def compare(
     policies: Sequence[str | os.PathLike[str]],
     *,
     steps: int = 8,
+    disk: str | os.PathLike[str] | None = None,
     device: str | None = None,
 ) -> Comparison:
     """Trains some steps under each policy, and compares their figures.
@@ -61,6 +62,7 @@ def compare(
         step: makes one step: forward, backward, and usually an optimizer's step.
         policies: presets and policy files.
         steps: calls of `step` under each policy, at least 4: the first ones are only observed.
+        disk: folder for policies that place tensors on a disk: see OffloadActivations.
         device: see OffloadActivations.
 
     Raises:
@@ -69,7 +71,7 @@ def compare(
     """
     if steps < 4:
         raise InputError(f"offprof.compare needs at least 4 steps under each policy, not {steps}", "Give more steps.")
-    contexts = {os.fspath(policy): OffloadActivations(policy, device=device) for policy in policies}
+    contexts = {os.fspath(policy): OffloadActivations(policy, disk=disk, device=device) for policy in policies}
     reports = {}
     for name, context in contexts.items():
         for _ in range(steps):

@@ -9,6 +9,7 @@ import sys
 import types
 
 from .errors import UnavailableError
+from .gathered_parameters import report_gathered_parameters
 from .torch_check import check_torch
 
 # Processors of the process before a recording keeps some apart for the copies.
@@ -49,5 +50,6 @@ def load_extension() -> types.ModuleType:
         ) from None
     if not getattr(extension, "is_interposed", False):
         extension.interpose_autograd_engine()
+        report_gathered_parameters(extension.add_gathered_storage)
         extension.is_interposed = True  # type: ignore[attr-defined]
     return extension

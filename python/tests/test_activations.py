@@ -112,6 +112,8 @@ SETTINGS: list[dict[str, Any]] = [
     {"stash_bytes": 20000, "prefetch": 16384},
     {"host_memory": "16KiB"},
     {"rules": [{"op": "*gelu*", "placement": "device"}, {"min_bytes": "8KiB", "placement": "host"}]},
+    {"rules": [{"placement": "compress"}]},
+    {"rules": [{"dtype": "bool", "placement": "bits"}]},
 ]
 
 
@@ -213,6 +215,21 @@ def test_a_plan_for_another_program_gives_way_to_the_threshold(tmp_path: Path) -
     everything = offprof.OffloadActivations("offload")
     Program().train(everything)
     assert offloading.report().ledger == everything.report().ledger
+    assert has_same_gradients(program, Program().train(Nothing(), steps=30))
+
+
+def test_a_plan_for_another_program_gives_way_to_the_fallback(tmp_path: Path) -> None:
+    path = Path(plan(tmp_path / "plan.json", [0], saved_by(Program(width=16))))
+    rules = [{"op": "aten::gelu*", "placement": "device"}]
+    fallback = {"policy": {"threshold_bytes": 0, "rules": rules}, "predicted": {"device_peak_bytes": 3}}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "fallback": fallback}))
+    offloading = offprof.OffloadActivations(path)
+    with pytest.warns(UserWarning, match="the file's fallback decides instead") as caught:
+        program = Program().train(offloading, steps=30)
+    assert len(caught) == 1
+    report = offloading.report()
+    assert [entry["tensors"] for entry in report.ledger if entry["reason"] == "rule"] == [1]
+    assert report.predicted is None
     assert has_same_gradients(program, Program().train(Nothing(), steps=30))
 
 
@@ -319,17 +336,36 @@ def rule(placement: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (rule("disk"), "places tensors on a disk"),
-        (rule("compress"), "compresses tensors"),
         (rule("recompute"), "recomputes tensors"),
-        (rule("quantize:uint8+host"), "encodes tensors"),
+        (rule("disk"), "no folder is given"),
     ],
 )
 def test_refuses_a_policy_that_it_cannot_carry_out(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = write_policy(tmp_path / "policy.json", "other", **settings)
-    with pytest.raises(offprof.InputError, match=message) as caught:
+    with pytest.raises(offprof.InputError, match=message):
         offprof.OffloadActivations(path)
-    assert path in str(caught.value)
+
+
+def test_a_process_has_one_disk(tmp_path: Path) -> None:
+    offprof.OffloadActivations(rules=[{"placement": "compress"}])
+    path = write_policy(tmp_path / "policy.json", "disk", **rule("disk"))
+    with pytest.raises(offprof.InputError, match="offloads to compressed memory already"):
+        offprof.OffloadActivations(path, disk=tmp_path)
+
+
+def test_offloads_to_a_disk(tmp_path: Path) -> None:
+    path = write_policy(tmp_path / "policy.json", "disk", **rule("disk"))
+    lines = run_program(sys.executable, PROGRAMS / "offloading_to_disk.py", path, folder=tmp_path).splitlines()
+    assert lines == ["no folder is given", "gradients are equal", "offloads to the disk"]
+
+
+def test_encodes_with_a_bounded_error() -> None:
+    offloading = offprof.OffloadActivations(rules=[{"dtype": "float32", "placement": "cast:bfloat16+host"}])
+    ours, theirs = Program().train(offloading), Program().train(Nothing())
+    encoded = [entry for entry in offloading.report().ledger if entry["placement"] == "cast:bfloat16+host"]
+    assert sum(entry["tensors"] for entry in encoded) > 0
+    assert not has_same_gradients(ours, theirs)
+    assert all(torch.allclose(a, b, atol=0.01) for a, b in zip(ours.gradients, theirs.gradients, strict=True))
 
 
 def test_refuses_a_policy_of_another_schema(tmp_path: Path) -> None:
@@ -429,6 +465,13 @@ def test_a_reload_without_memory_raises_torchs_error_and_training_goes_on(tmp_pa
     command = [build_folder() / "offprof", "exec", "--device", "virtual:h200", "--device-memory", "1GiB", "--"]
     lines = run_program(*command, sys.executable, PROGRAMS / "offloading_out_of_memory.py", folder=tmp_path)
     assert lines.splitlines()[:2] == ["OutOfMemoryError in backward", "trained on"]
+
+
+def test_encoding_without_memory_raises_torchs_error_and_training_goes_on(tmp_path: Path) -> None:
+    command = [build_folder() / "offprof", "exec", "--device", "virtual:h200", "--device-memory", "1GiB", "--"]
+    script = PROGRAMS / "offloading_encode_out_of_memory.py"
+    lines = run_program(*command, sys.executable, script, folder=tmp_path).splitlines()
+    assert lines[:3] == ["OutOfMemoryError in forward", "left", "encodes"]
 
 
 def test_does_nothing_while_the_program_is_recorded(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +131,67 @@ def test_trainer_of_lightning(tmp_path: Path) -> None:
     callback = OffloadCallback("offload")
     assert all(torch.equal(a, b) for a, b in zip(train(callback), train(), strict=True))
     assert_offloads(callback.report())
+
+
+def torchtune_recipe(context: Any) -> Any:
+    """Returns a recipe of torchtune with a small model, which offloads with the context."""
+    llama3 = pytest.importorskip("torchtune.models.llama3").llama3
+    loss = pytest.importorskip("torchtune.modules.loss").CEWithChunkedOutputLoss
+    torch.manual_seed(1)
+    # torchtune allows only its command `tune` to import recipes.
+    found = importlib.util.find_spec("torchtune")
+    assert found is not None
+    assert found.origin is not None
+    path = Path(found.origin).parents[1] / "recipes" / "full_finetune_single_device.py"
+    spec = importlib.util.spec_from_file_location("full_finetune_single_device", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    recipe = object.__new__(module.FullFinetuneRecipeSingleDevice)
+    recipe._model = llama3(
+        vocab_size=64, num_layers=2, num_heads=2, num_kv_heads=1, embed_dim=32, max_seq_len=32, intermediate_dim=64
+    )
+    recipe._loss_fn = loss(num_output_chunks=2)
+    recipe._model.set_num_output_chunks(2)
+    recipe.ignore_labels_cache = torch.full((4, 1), -100)
+    recipe.activations_handling_ctx = context
+    return recipe
+
+
+def train_with_torchtune(context: Any) -> list[torch.Tensor]:
+    recipe = torchtune_recipe(context)
+    optimizer = torch.optim.AdamW(recipe._model.parameters(), lr=1e-3)
+    generator = torch.Generator().manual_seed(2)
+    for _ in range(STEPS):
+        tokens = torch.randint(64, (4, 32), generator=generator)
+        recipe._loss_step({"tokens": tokens, "labels": tokens.clone()}).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return [parameter.detach().clone() for parameter in recipe._model.parameters()]
+
+
+def test_recipe_of_torchtune() -> None:
+    config = pytest.importorskip("torchtune.config")
+    recipe_config = pytest.importorskip("omegaconf").OmegaConf.create(
+        {
+            "activation_offloading": {
+                "_component_": "offprof.integrations.torchtune.OffloadActivations",
+                "threshold": "1KiB",
+                "rules": [{"module": "output", "placement": "device"}],
+            }
+        }
+    )
+    context = config.instantiate(recipe_config.activation_offloading)
+    trained, plain = train_with_torchtune(context), train_with_torchtune(contextlib.nullcontext())
+    assert all(torch.equal(a, b) for a, b in zip(trained, plain, strict=True))
+    assert_offloads(context.report())
+    assert any(entry["reason"] == "rule" for entry in context.report().ledger)
+
+
+def test_context_of_torchtunes_function() -> None:
+    from offprof.integrations.torchtune import get_act_offloading_ctx_manager
+
+    assert isinstance(get_act_offloading_ctx_manager(Regression(), True, "trl"), offprof.OffloadActivations)
+    with get_act_offloading_ctx_manager(Regression(), False, "trl") as context:
+        assert context is None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROGRAMS, Run
+from conftest import PROGRAMS, Run, write_policy
 
 Report = Callable[..., dict[str, Any]]
 
@@ -260,3 +261,21 @@ def test_validate_gives_no_figure_of_the_times_of_different_processes(
     assert (report["memory_is_exact"], report["outcome"], report["compares_times"]) == (True, "hold", False)
     assert not {"by_trace", "less_drift", "verdicts"} & report.keys()
     assert not any("error" in setting for setting in report["settings"])
+
+
+def test_a_plan_for_another_program_gives_way_to_the_fallback(
+    script: Callable[[str], Path], offprof: Run, report_of: Report, tmp_path: Path
+) -> None:
+    path = Path(write_policy(tmp_path / "policy.json", "plan", threshold_bytes=0, tensors=[0]))
+    content = {**json.loads(path.read_text()), "trace_fingerprint": "of another program"}
+    path.write_text(json.dumps(content))
+    program = [script(TRAINING + "for _ in range(400): train_step()"), "--device", "host"]
+    end = offprof("run", *program, "--policy", path)
+    assert (end.returncode, "names tensors of a run with other model" in " ".join(end.stderr.split())) == (2, True)
+    path.write_text(json.dumps({**content, "fallback": {"policy": {"name": "by rules", "threshold_bytes": 0}}}))
+    report = report_of("run", *program, "--policy", path, "-o", "trace.json")
+    assert report["policy"]["name"] == "by rules"
+    assert any("its fallback is used" in note for note in report["notes"])
+    simulated = report_of("simulate", "trace.json", "--policy", path)
+    assert simulated["predicted"]["device_peak_bytes"] == report["measured"]["device_peak_bytes"]
+    assert any("its fallback is used" in warning for warning in simulated["warnings"])

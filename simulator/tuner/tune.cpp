@@ -10,6 +10,7 @@
 #include "simulator/tuner/goal_order.h"
 #include "simulator/tuner/placement_stage.h"
 #include "simulator/tuner/plan_stage.h"
+#include "simulator/tuner/rule_policy.h"
 #include "simulator/tuner/tune_inputs.h"
 
 namespace offprof {
@@ -72,6 +73,14 @@ void add_placements(PlacementSearchResult found, const GoalOrder& order, TuneRes
   result.goal_bound.reset();
 }
 
+/// Searches for the policy that takes the place of the chosen one in other programs.
+void add_fallback(const TuneInputs& inputs, const GoalOrder& order,
+                  const std::optional<Candidate>& by_threshold, TuneResult& result) {
+  const RulePolicySearch found = search_rule_policies(inputs, order, *result.chosen, by_threshold);
+  result.fallback = found.best;
+  result.policies_tried += found.replayed;
+}
+
 }  // namespace
 
 TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal, const Progress& progress) {
@@ -93,6 +102,7 @@ TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal,
   add_family(inputs, space, peaks, result);
   result.frontier = device_frontier.from_peaks(peaks);
   result.chosen = order.choose(result.frontier);
+  const std::optional<Candidate> by_threshold = result.chosen;
 
   if (goal.searches_plans) {
     begin_stage("searching plans");
@@ -103,6 +113,11 @@ TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal,
   begin_stage("searching placements");
   if (auto found = search_placements(inputs, order, result.chosen))
     add_placements(std::move(*found), order, result);
+
+  if (result.chosen && is_plan(*result.chosen)) {
+    begin_stage("searching rules near the plan");
+    add_fallback(inputs, order, by_threshold, result);
+  }
 
   begin_stage("explaining the chosen policy");
   if (result.chosen) result.explanation = explain_choice(inputs, order, result.frontier, *result.chosen);

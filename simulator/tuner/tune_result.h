@@ -86,9 +86,12 @@ struct TuneResult {
   /// nearly so.
   std::vector<Candidate> frontier;
   std::optional<Candidate> chosen;  ///< nullopt: no policy is within the goal's limit
-  std::size_t policies_tried = 0;   ///< number of replayed policies in total
-  ReplayEffort effort;              ///< of the search for policies
-  bool slows_compute = false;       ///< copies slow compute down on this device
+  /// If the chosen policy has a plan, which holds for one program only: the nearest policy by rules, which
+  /// takes its place in other programs. Its figures are those in the recorded program.
+  std::optional<Candidate> fallback;
+  std::size_t policies_tried = 0;  ///< number of replayed policies in total
+  ReplayEffort effort;             ///< of the search for policies
+  bool slows_compute = false;      ///< copies slow compute down on this device
   FamilySearch family;
   std::optional<PlanSearchSummary> plans;  ///< set if plans were searched
   /// Lower bounds for every policy of the offload scheduler. The memory that the step program itself holds,

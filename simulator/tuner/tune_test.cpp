@@ -250,6 +250,22 @@ TEST(Tune, TheTimeBoundIsComputeWithoutWaits) {
 
 // --- Plans ---
 
+TEST(Tune, OnlyAChosenPlanHasAFallback) {
+  const Trace trace = sample();
+  int plans = 0;
+  for (Bytes bytes = 1200; bytes < 2400; bytes += 50) {
+    const TuneResult result = tuned(trace, with_plans(budget(bytes)));
+    const bool is_chosen = result.chosen && is_plan(*result.chosen);
+    ASSERT_EQ(result.fallback.has_value(), is_chosen);
+    if (!is_chosen) continue;
+    ++plans;
+    EXPECT_FALSE(is_plan(*result.fallback));
+    EXPECT_EQ(result.fallback->predicted,
+              replay(Step(trace.program), result.fallback->policy, kLink).metrics);
+  }
+  EXPECT_GT(plans, 0);
+}
+
 TEST(Tune, SearchesPlansOnlyOnRequest) {
   const Trace trace = sample();
   const TuneResult without = tuned(trace), with = tuned(trace, with_plans({}));

@@ -64,11 +64,23 @@ std::vector<PolicyRule> policy_rules_from_json(const JsonValue& json, const Poli
   return rules;
 }
 
+FallbackPolicy fallback_from_json(const JsonValue& json) {
+  json.allow_only({"policy", "predicted"});
+  const JsonValue policy = json.at("policy");
+  FallbackPolicy fallback{policy_from_json(policy.json(), policy.where())};
+  if (fallback.policy.tensors)
+    throw input_error(policy.where() + "a fallback is for other programs, so it cannot name tensors",
+                      "Use rules instead of `tensors`.");
+  if (const auto predicted = json.find("predicted"))
+    fallback.predicted = metrics_from_json(predicted->json(), predicted->where());
+  return fallback;
+}
+
 PolicyFile policy_file_from_json(const nlohmann::json& document, const std::string& path) {
   check_schema(document, kPolicySchema, path);
   const JsonValue object(document, path + ": ");
   object.allow_only(
-      {"schema", "policy", "predicted", "trace_fingerprint", "saved_fingerprint", "parameters"});
+      {"schema", "policy", "predicted", "trace_fingerprint", "saved_fingerprint", "parameters", "fallback"});
   const JsonValue policy = object.at("policy");
   PolicyFile file{policy_from_json(policy.json(), policy.where()), std::nullopt, {}};
   if (const auto predicted = object.find("predicted")) {
@@ -80,6 +92,7 @@ PolicyFile policy_file_from_json(const nlohmann::json& document, const std::stri
     file.saved_fingerprint = fingerprint->as_string();
   if (const auto parameters = object.find("parameters"))
     file.parameters = parameter_settings_from_json(*parameters);
+  if (const auto fallback = object.find("fallback")) file.fallback = fallback_from_json(*fallback);
   return file;
 }
 
@@ -143,6 +156,10 @@ std::string format_policy_file(const PolicyFile& file) {
   if (!file.trace_fingerprint.empty()) json["trace_fingerprint"] = file.trace_fingerprint;
   if (!file.saved_fingerprint.empty()) json["saved_fingerprint"] = file.saved_fingerprint;
   if (file.parameters) json["parameters"] = to_json(*file.parameters);
+  if (file.fallback) {
+    json["fallback"] = {{"policy", to_json(file.fallback->policy)}};
+    if (file.fallback->predicted) json["fallback"]["predicted"] = metrics_to_json(*file.fallback->predicted);
+  }
   return dump_json(json) + "\n";
 }
 
@@ -157,6 +174,19 @@ void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
       (trace_of_run.empty() ? "Record a trace of this run with `--policy keep -o trace.json`, and tune it: "
                               "offprof tune trace.json -o policy.json"
                             : "Tune the trace: offprof tune " + trace_of_run + " -o policy.json"));
+}
+
+Policy policy_for_run(const Policy& policy, const std::optional<Policy>& fallback,
+                      const std::string& made_for, const std::string& fingerprint_of_run,
+                      const std::string& trace_of_run, std::vector<std::string>& notes) {
+  if (!policy.tensors || made_for == fingerprint_of_run) return policy;
+  if (!fallback) refuse_foreign_plan(policy, made_for, fingerprint_of_run, trace_of_run);
+  notes.push_back(
+      fmt::format("the policy's plan was made for a run with other model, inputs, loss, optimizer, "
+                  "checkpointed modules or "
+                  "slices, so its fallback is used: {}",
+                  describe(*fallback)));
+  return *fallback;
 }
 
 PolicyFile load_policy(const std::string& name_or_path) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "traces/model/metrics.h"
 #include "traces/model/parameter_settings.h"
@@ -11,6 +12,12 @@
 namespace offprof {
 
 inline constexpr std::string_view kPolicySchema = "offprof.policy/1";
+
+/// Policy that takes the place of a plan in other programs than the one that the plan was made for.
+struct FallbackPolicy {
+  Policy policy;                       ///< it has no plan
+  std::optional<Metrics> predicted{};  ///< its figures in the program that the plan was made for
+};
 
 /// Content of a `policy.json`: a policy, and, if `tune` wrote it, the predicted figures and the trace's
 /// fingerprint.
@@ -22,6 +29,7 @@ struct PolicyFile {
   /// Fingerprint of the tuned step's saved tensors (fingerprint_of_saved), which a plan numbers; empty if
   /// unknown.
   std::string saved_fingerprint{};
+  std::optional<FallbackPolicy> fallback{};  ///< nullopt: there is none
 };
 
 nlohmann::ordered_json to_json(const Policy& policy);
@@ -41,6 +49,13 @@ std::string format_policy_file(const PolicyFile& file);
 /// the run's trace, quoted for a shell if necessary; empty: there is none yet.
 void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
                          const std::string& fingerprint_of_run, const std::string& trace_of_run);
+
+/// Returns the policy for the run with that fingerprint: `policy` or, if its plan was made for another run or
+/// an unknown one, `fallback`; then it adds a sentence about that to `notes`. Throws as refuse_foreign_plan
+/// does if there is no fallback.
+Policy policy_for_run(const Policy& policy, const std::optional<Policy>& fallback,
+                      const std::string& made_for, const std::string& fingerprint_of_run,
+                      const std::string& trace_of_run, std::vector<std::string>& notes);
 
 /// Loads a policy by the name of a preset or else by the path of a policy file.
 PolicyFile load_policy(const std::string& name_or_path);

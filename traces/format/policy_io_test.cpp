@@ -163,6 +163,44 @@ TEST(ForeignPlan, TheHintNamesTheTrace) {
   EXPECT_THAT(hint(""), HasSubstr("--policy keep -o trace.json"));
 }
 
+TEST(PolicyForRun, IsTheFallbackIfThePlanWasMadeForAnotherRun) {
+  Policy plan, fallback = preset_policy("trl");
+  plan.tensors = {1};
+  std::vector<std::string> notes;
+  EXPECT_EQ(policy_for_run(plan, fallback, "this", "this", "", notes), plan);
+  EXPECT_EQ(policy_for_run(Policy{}, fallback, "other", "this", "", notes), Policy{});
+  EXPECT_TRUE(notes.empty());
+  EXPECT_EQ(policy_for_run(plan, fallback, "other", "this", "", notes), fallback);
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_THAT(notes[0], HasSubstr("its fallback is used"));
+}
+
+TEST(PolicyForRun, RejectsAForeignPlanWithoutFallback) {
+  Policy plan;
+  plan.tensors = {1};
+  std::vector<std::string> notes;
+  EXPECT_THAT(message_of([&] { policy_for_run(plan, std::nullopt, "other", "this", "", notes); }),
+              HasSubstr("of a run with other model"));
+}
+
+TEST_F(PolicyFileTest, KeepsTheFallback) {
+  PolicyFile file;
+  file.fallback = FallbackPolicy{preset_policy("trl")};
+  file.fallback->predicted.emplace().device_peak_bytes = 77;
+  const PolicyFile read = read_policy_file(write(format_policy_file(file)));
+  ASSERT_TRUE(read.fallback.has_value());
+  EXPECT_EQ(read.fallback->policy, file.fallback->policy);
+  EXPECT_EQ(read.fallback->predicted, file.fallback->predicted);
+}
+
+TEST_F(PolicyFileTest, RejectsAFallbackThatNamesTensors) {
+  PolicyFile file;
+  file.fallback = FallbackPolicy{};
+  file.fallback->policy.tensors = {1};
+  write(format_policy_file(file));
+  EXPECT_THAT(message_of([&] { read_policy_file(path_); }), HasSubstr("a fallback is for other programs"));
+}
+
 TEST(PolicyJson, UsesDefaultsForMissingSettings) {
   EXPECT_EQ(policy_from_json(nlohmann::json::object(), "here"), Policy{});
 }

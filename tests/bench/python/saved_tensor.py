@@ -1,15 +1,17 @@
 """Measures what a saved tensor costs in a Python process: pack, unpack and release.
 
-A chain of small products runs forward and backward, in turn without hooks, through offprof's engine, and through the
-saved-tensor hooks of TRL and of a Python function that does nothing. The cost is the difference to the chain without
-hooks, divided by the number of saved tensors. Times are those of the processor, which other programs do not lengthen.
+A chain of small products runs forward and backward, in turn without hooks, with `offprof.OffloadActivations` under
+several policies, and through the saved-tensor hooks of TRL and of a Python function that does nothing. The cost is the
+difference to the chain without hooks, divided by the number of saved tensors. Times are those of the processor, which
+other programs do not lengthen.
 
 Usage: saved_tensor.py DEVICE ELEMENTS, with `host` or a virtual GPU, and the float32 numbers of a tensor of the chain.
-TRL offloads tensors of 1024 bytes and more, and only those on a GPU. Prints one JSON object: microseconds a saved
-tensor, by the way that it takes.
+TRL offloads tensors of 1024 bytes and more, and only those on a GPU; elsewhere, policies that keep tensors are
+compared. Prints one JSON object: microseconds a saved tensor, by the way that it takes.
 """
 
 import contextlib
+import functools
 import json
 import random
 import statistics
@@ -25,8 +27,8 @@ DEVICE, ELEMENTS = sys.argv[1], int(sys.argv[2])
 # Before torch. On the host, too, since TRL's hooks want an accelerator.
 open_virtual_gpu(DEVICE.partition(":")[2] or "h200")
 
+import offprof  # noqa: E402
 import torch  # noqa: E402
-from offprof.native import load_extension  # noqa: E402
 from trl.models.activation_offloading import OffloadActivations  # noqa: E402
 
 Hooks = Callable[[], AbstractContextManager[Any]]
@@ -67,38 +69,6 @@ class Chain:
         return saved
 
 
-class Engine:
-    """Steps under a policy of offprof's engine, after the chain was recorded."""
-
-    def __init__(self, chain: Chain) -> None:
-        extension = load_extension()
-        self._chain = chain
-        request = extension.make_request("chain", DEVICE, ["keep", "offload"], 1, 1, 1, "", "")
-        self._recording = extension.Recording(request, lambda what: None, lambda: ("", ""))
-        self._backward = extension.Phase.BACKWARD
-        while self._recording.begin_step([chain.leaf], []):
-            product = chain.forward()
-            self._recording.begin_phase(self._backward)
-            chain.backward(product)
-            del product
-            self._recording.end_backward()
-            self._recording.end_step()
-
-    @contextlib.contextmanager
-    def keep(self) -> Any:
-        """A step in which all tensors stay where they are."""
-        self._recording.begin_unrecorded_step([self._chain.leaf], [], -1)
-        yield
-        self._recording.end_step()
-
-    @contextlib.contextmanager
-    def offload(self) -> Any:
-        """A step in which all tensors are offloaded."""
-        self._recording.begin_unrecorded_step([self._chain.leaf], [], 0)
-        yield
-        self._recording.end_step()
-
-
 def _seconds(chain: Chain, hooks: Hooks) -> float:
     with hooks():
         began = time.process_time()
@@ -119,13 +89,20 @@ def _costs(chain: Chain, tensors: int, ways: dict[str, Hooks]) -> dict[str, floa
 
 def main() -> None:
     torch.set_num_threads(1)
-    load_extension().open_device(DEVICE)
+    policies = {
+        "offprof keep": offprof.OffloadActivations("keep", device=DEVICE),
+        "offprof rules": offprof.OffloadActivations(rules=[{"op": "*", "placement": "device"}], device=DEVICE),
+        "offprof offload": offprof.OffloadActivations("offload", device=DEVICE),
+    }
     chain = Chain()
-    engine = Engine(chain)
     python_functions = lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)  # noqa: E731
-    ours = {"offprof keep": engine.keep, "Python functions": python_functions}
-    if ELEMENTS >= LEAST_OFFLOADED and PLACE == "cuda":
-        ours["offprof offload"] = engine.offload
+    # TRL's hooks offload nothing on the host, and nothing smaller on a GPU.
+    has_copies = ELEMENTS >= LEAST_OFFLOADED and PLACE == "cuda"
+    chosen = [way for way in policies if has_copies or way != "offprof offload"]
+    ours: dict[str, Hooks] = {
+        "Python functions": python_functions,
+        **{way: functools.partial(policies.__getitem__, way) for way in chosen},
+    }
     tensors = chain.saved_tensors()
     # TRL comes last: the streams that it computes on are not those that offprof's device watches.
     costs = _costs(chain, tensors, ours) | _costs(chain, tensors, {"trl": OffloadActivations})

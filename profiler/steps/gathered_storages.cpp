@@ -1,0 +1,43 @@
+#include "profiler/steps/gathered_storages.h"
+
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace offprof {
+namespace {
+
+/// The storages by address. A weak reference keeps an address from being used again.
+struct Registry {
+  std::shared_mutex mutex;
+  std::atomic<bool> is_used = false;
+  std::unordered_map<const c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>> storages;
+};
+
+Registry& registry() {
+  static auto* instance = new Registry;  // never destroyed: storages may outlive static objects
+  return *instance;
+}
+
+}  // namespace
+
+void add_gathered_storage(const at::Tensor& tensor) {
+  if (!tensor.has_storage()) return;
+  const c10::Storage& storage = tensor.storage();
+  if (is_gathered_storage(storage)) return;
+  const std::unique_lock lock(registry().mutex);
+  registry().storages.emplace(storage.unsafeGetStorageImpl(), storage.getWeakStorageImpl());
+  registry().is_used = true;
+}
+
+bool is_gathered_storage(const c10::Storage& storage) {
+  if (!registry().is_used.load(std::memory_order_acquire)) return false;
+  const std::shared_lock lock(registry().mutex);
+  return registry().storages.contains(storage.unsafeGetStorageImpl());
+}
+
+}  // namespace offprof
