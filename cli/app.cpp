@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/base/build_facts.h"
 #include "cli/base/version.h"
 #include "cli/commands/command_table.h"
-#include "cli/help.h"
-#include "cli/options/options.h"
+#include "cli/commands/program_parser.h"
+#include "cli/help/completion.h"
+#include "cli/help/help.h"
 #include "cli/options/usage_error.h"
 #include "cli/terminal/printable_stream.h"
 #include "traces/base/error.h"
@@ -54,21 +56,14 @@ const CommandEntry& find_command(const std::string& name) {
                     suggestion.empty() ? "`offprof --help` lists the commands." : suggestion);
 }
 
-void add_common_options_to_leaves(CLI::App& app, CommonOptions& options) {
-  const auto actions = app.get_subcommands([](const CLI::App*) { return true; });
-  if (actions.empty()) add_common_options(app, options);
-  for (CLI::App* action : actions) add_common_options_to_leaves(*action, options);
-}
-
 ExitStatus run_command(const CommandEntry& entry, const Invocation& invocation) {
   Context context(std::string(entry.name), invocation.argv, invocation.terminal, invocation.out,
                   invocation.err);
-  CLI::App app(std::string(entry.summary), fmt::format("offprof {}", entry.name));
+  CLI::App app("", fmt::format("offprof {}", entry.name));
   app.formatter(std::make_shared<HelpFormatter>(invocation.terminal.width));
   app.footer(help_footer(entry));
   const std::unique_ptr<Subcommand> command = entry.make();
-  command->add_options(app);
-  add_common_options_to_leaves(app, context.options());
+  declare_command(entry, *command, context.options(), app);
   std::vector<std::string> words(invocation.argv.begin() + 2, invocation.argv.end());
   std::ranges::reverse(words);  // CLI11 expects the words in reverse order
   try {
@@ -82,19 +77,33 @@ ExitStatus run_command(const CommandEntry& entry, const Invocation& invocation) 
   return command->run(context);
 }
 
+/// Prints the version, and with `--verbose` the facts of the build.
+void print_version(const Invocation& invocation) {
+  invocation.out << "offprof " << program_version() << '\n';
+  const auto is_verbose = [](const std::string& word) { return word == "-v" || word == "--verbose"; };
+  if (std::ranges::none_of(invocation.argv, is_verbose)) return;
+  for (const BuildFact& fact : build_facts())
+    invocation.out << fmt::format("  {:<10}{}\n", fact.name, wrap(fact.value, invocation.terminal.width, 12));
+}
+
 ExitStatus dispatch(Invocation& invocation) {
   std::vector<std::string>& argv = invocation.argv;
   if (argv.size() < 2) {
-    invocation.err << program_help(invocation.terminal.width);
+    invocation.err << program_help(command_table(), invocation.terminal.width);
     return ExitStatus::kBadInput;
   }
   if (argv[1] == "help" && argv.size() > 2) argv = {argv[0], argv[2], "--help"};
   if (is_help(argv[1])) {
-    invocation.out << program_help(invocation.terminal.width);
+    invocation.out << program_help(command_table(), invocation.terminal.width);
     return ExitStatus::kOk;
   }
   if (is_version(argv[1])) {
-    invocation.out << "offprof " << program_version() << '\n';
+    print_version(invocation);
+    return ExitStatus::kOk;
+  }
+  if (argv[1] == kCompleteWord) {
+    const std::vector<std::string> words(argv.begin() + 2, argv.end());
+    if (!words.empty()) invocation.out << to_lines(complete(ProgramParser().app(), words));
     return ExitStatus::kOk;
   }
   return run_command(find_command(argv[1]), invocation);

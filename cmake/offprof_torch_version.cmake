@@ -3,6 +3,7 @@
 # Sets
 #   libtorch_dir               its folder, with torch/ and nvidia/ in it
 #   OFFPROF_LIBTORCH_VERSION   its version: 2.11.0
+#   OFFPROF_CUDA_VERSION       the version of CUDA that it is built for: 13.0
 #   OFFPROF_TORCH_VERSIONS     the minor versions that offprof supports, as a list
 #   test_python                the Python of scripts/setup.sh --python that has this torch
 #   OFFPROF_CUBLAS_VERSION, OFFPROF_CUDNN_VERSION   versions of the libraries that it depends on, from torch_versions.txt
@@ -46,13 +47,50 @@ if(NOT OFFPROF_TORCH_VERSION STREQUAL "" AND NOT row)
 endif()
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" torch_minor "${OFFPROF_TORCH_VERSION}")
 set(test_python "${CMAKE_SOURCE_DIR}/.deps/python/bin/python")
-if(OFFPROF_TORCH_PYTHON)
-  # Importing torch could fail for reasons that do not matter for a build.
+
+# offprof_torch_of_python(OUT PYTHON): sets OUT to the folder that has the torch of a Python; empty if it has none.
+# Importing torch could fail for reasons that do not matter for a build. pip hides the packages of the environment that
+# it builds a wheel for with the two variables.
+function(offprof_torch_of_python out python)
   execute_process(
-    COMMAND "${OFFPROF_TORCH_PYTHON}" -c
+    COMMAND "${CMAKE_COMMAND}" -E env --unset=PYTHONPATH --unset=PYTHONNOUSERSITE "${python}" -c
       "import importlib.util as util, os; print(os.path.dirname(os.path.dirname(util.find_spec('torch').origin)), end='')"
-    OUTPUT_VARIABLE libtorch_dir RESULT_VARIABLE failure ERROR_QUIET)
+    OUTPUT_VARIABLE folder RESULT_VARIABLE failure ERROR_QUIET)
   if(failure)
+    set(folder "")
+  endif()
+  set(${out} "${folder}" PARENT_SCOPE)
+endfunction()
+
+# Without any of the options, the first of these: for a wheel the torch of its Python; Torch_DIR and CMAKE_PREFIX_PATH,
+# as for find_package(Torch); what scripts/setup.sh has installed; the torch of python3.
+if(OFFPROF_TORCH_VERSION STREQUAL "" AND OFFPROF_TORCH_PYTHON STREQUAL "" AND OFFPROF_LIBTORCH_DIR STREQUAL "")
+  set(given_torch "")
+  foreach(prefix IN LISTS CMAKE_PREFIX_PATH)
+    if(EXISTS "${prefix}/lib/libtorch_cpu.so")
+      set(given_torch "${prefix}")
+    endif()
+  endforeach()
+  if(Torch_DIR)
+    get_filename_component(given_torch "${Torch_DIR}/../../.." ABSOLUTE)
+  endif()
+  if(SKBUILD)
+    set(OFFPROF_TORCH_PYTHON "${Python3_EXECUTABLE}")
+  elseif(given_torch)
+    get_filename_component(OFFPROF_LIBTORCH_DIR "${given_torch}" DIRECTORY)
+  elseif(NOT EXISTS "${CMAKE_SOURCE_DIR}/.deps/libtorch/torch/lib/libtorch_cpu.so")
+    find_program(OFFPROF_SYSTEM_PYTHON python3)
+    mark_as_advanced(OFFPROF_SYSTEM_PYTHON)
+    offprof_torch_of_python(found "${OFFPROF_SYSTEM_PYTHON}")
+    if(found)
+      set(OFFPROF_TORCH_PYTHON "${OFFPROF_SYSTEM_PYTHON}")
+    endif()
+  endif()
+endif()
+
+if(OFFPROF_TORCH_PYTHON)
+  offprof_torch_of_python(libtorch_dir "${OFFPROF_TORCH_PYTHON}")
+  if(NOT libtorch_dir)
     offprof_refuse_torch("There is no torch in the Python ${OFFPROF_TORCH_PYTHON}.")
   endif()
   set(Python3_EXECUTABLE "${OFFPROF_TORCH_PYTHON}")
@@ -95,4 +133,6 @@ foreach(header cuda_runtime_api.h cupti.h)
       "or the packages nvidia-cuda-runtime and nvidia-cuda-cupti are missing.")
   endif()
 endforeach()
+file(STRINGS "${libtorch_dir}/nvidia/cu13/include/cuda_runtime_api.h" cudart_version REGEX "define CUDART_VERSION ")
+string(REGEX REPLACE ".*CUDART_VERSION +([0-9]+)0([0-9])0.*" "\\1.\\2" OFFPROF_CUDA_VERSION "${cudart_version}")
 message(STATUS "LibTorch ${OFFPROF_LIBTORCH_VERSION} in ${libtorch_dir}")

@@ -60,6 +60,15 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof doctor\n"
        "  offprof doctor --format json\n",
        make_doctor_command},
+      {"completion", "Print the completion script of a shell",
+       "  eval \"$(offprof completion bash)\"                    in ~/.bashrc\n"
+       "  eval \"$(offprof completion zsh)\"                     in ~/.zshrc, after compinit\n"
+       "  offprof completion fish | source                      in ~/.config/fish/config.fish\n",
+       make_completion_command},
+      {"man", "Print the man page of the program or of a command",
+       "  offprof man tune | man -l -\n"
+       "  offprof man --directory ~/.local/share/man/man1\n",
+       make_man_command},
   };
   return table;
 }

@@ -72,7 +72,9 @@ std::vector<GpuProcess> read_reports(const std::string& folder, Context& context
 class ExecCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("COMMAND", command_, "Command and its arguments, after --")->required();
+    app.add_option("COMMAND", command_, "Command and its arguments, after --")
+        ->required()
+        ->type_name("PROGRAM");
     add_parsed_option(
         app, "--device", "virtual[:PROFILE]",
         [this](const std::string& text) { profile_ = parse_virtual_device(text); },

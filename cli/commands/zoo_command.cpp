@@ -75,13 +75,13 @@ class ZooCommand : public Subcommand {
     list_ = app.add_subcommand("list", "List the models and their sizes");
     add_output_option(*list_, list_output_, "File for the list (default -: standard output)");
     make_ = app.add_subcommand("make", "Write a model and its input specs to a TorchScript file");
-    make_->add_option("NAME", name_, "Name of a model in `offprof zoo list`")->required();
+    make_->add_option("NAME", name_, "Name of a model in `offprof zoo list`")->required()->type_name("MODEL");
     add_output_option(*make_, model_path_, "File for the model")->required();
     add_seed_option(*make_, seed_);
     make_->add_option("--preset", preset_,
                       "Named set of sizes, which other flags override: " + preset_names());
-    make_->add_option("--dtype", weights_.dtype,
-                      "Type of the parameters: float32, bfloat16, float16 (default float32)");
+    make_->add_option("--dtype", weights_.dtype, "Type of the parameters (default float32)")
+        ->type_name("float32|bfloat16|float16");
     make_->add_flag(
         "--meta", weights_.meta,
         "Use meta parameters, which have no memory (as on PyTorch's meta device), for models of any size; "

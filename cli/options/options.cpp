@@ -247,7 +247,7 @@ void PolicyOptions::add_to(CLI::App& app) {
   app.add_option("--policy", base_,
                  fmt::format("Policy: {}, or a policy.json of `offprof tune` (default offload)",
                              fmt::join(preset_names(), ", ")))
-      ->type_name("NAME|FILE")
+      ->type_name("PRESET|FILE")
       ->group(group);
   add_bytes_option(app, "--threshold", threshold_,
                    "Offload saved tensors of at least this size; 0: all that can be offloaded")

@@ -127,7 +127,7 @@ CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std
 /// shared.
 CLI::Option* add_assumed_link_option(CLI::App& app, std::optional<Link>& link, const std::string& what);
 
-/// The flags that define a policy: `--policy NAME|FILE`, and the flags that override parts of it:
+/// The flags that define a policy: `--policy PRESET|FILE`, and the flags that override parts of it:
 /// `--threshold`, `--stash`, `--stash-bytes`, `--prefetch`, `--copy-streams` and `--host-memory`.
 class PolicyOptions {
  public:

@@ -48,7 +48,7 @@ void ScriptOptions::add_to(CLI::App& app, const std::string& what) {
   app.add_option("--shape", request_.shape,
                  "Steps to record if they differ: most-frequent, largest, or N for the N-th most frequent "
                  "(default most-frequent)")
-      ->type_name("CHOICE")
+      ->type_name("most-frequent|largest|N")
       ->group(kScriptGroup);
   app.add_option("--step-function", request_.step_function,
                  "Function whose calls are the steps, for scripts without an optimizer of torch.optim")

@@ -30,7 +30,8 @@ Error broken_engine(const std::string& path, const std::string& reason) {
 std::vector<std::string> engine_places(const std::string& program_folder) {
   const std::filesystem::path folder(program_folder);
   return {(folder / kEnginePluginLibrary).string(),
-          (folder.parent_path() / "lib" / "offprof" / kEnginePluginLibrary).string()};
+          (folder.parent_path() / "lib" / "offprof" / kEnginePluginLibrary).string(),
+          (folder.parent_path() / kEnginePluginLibrary).string()};
 }
 
 std::string program_folder() {

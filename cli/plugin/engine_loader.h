@@ -8,8 +8,8 @@
 
 namespace offprof {
 
-/// Returns the possible locations of the engine library, best first: beside the program (a build folder), and
-/// in `../lib/offprof` (an installation).
+/// Returns the possible locations of the engine library, best first: beside the program (a build folder),
+/// in `../lib/offprof` (an installation), and in `..` (a wheel).
 std::vector<std::string> engine_places(const std::string& program_folder);
 
 /// Returns the folder that contains the running program.

@@ -27,7 +27,8 @@ std::string error_of(const std::vector<std::string>& places) {
 TEST(EngineLoader, LooksBesideTheProgramAndInTheInstallation) {
   EXPECT_THAT(engine_places("/opt/offprof/bin"),
               testing::ElementsAre("/opt/offprof/bin/liboffprof_engine.so",
-                                   "/opt/offprof/lib/offprof/liboffprof_engine.so"));
+                                   "/opt/offprof/lib/offprof/liboffprof_engine.so",
+                                   "/opt/offprof/liboffprof_engine.so"));
 }
 
 TEST(EngineLoader, ReportsTheSmallFlavourWithoutTheLibrary) {

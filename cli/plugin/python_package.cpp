@@ -31,7 +31,8 @@ bool is_in_path(const std::string& name) {
 std::string python_package_folder() {
   const std::filesystem::path program = program_folder();
   const std::filesystem::path places[] = {program / "python" / "offprof",
-                                          program.parent_path() / "lib" / "offprof" / "python" / "offprof"};
+                                          program.parent_path() / "lib" / "offprof" / "python" / "offprof",
+                                          program.parent_path()};
   std::error_code error;
   for (const std::filesystem::path& place : places)
     if (std::filesystem::is_regular_file(place / "__init__.py", error)) return place.string();

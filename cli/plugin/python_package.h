@@ -5,8 +5,8 @@
 namespace offprof {
 
 /// Returns the folder of the Python package `offprof` that belongs to the running program: in `python` beside
-/// it (a build folder), or in `../lib/offprof/python` (an installation). Throws Error (environment) if it is
-/// missing.
+/// it (a build folder), in `../lib/offprof/python` (an installation), or in `..` (a wheel). Throws Error
+/// (environment) if it is missing.
 std::string python_package_folder();
 
 /// Returns the Python that runs programs: `given`, or that of the active virtual environment (VIRTUAL_ENV),

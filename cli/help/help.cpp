@@ -1,5 +1,4 @@
-#include "cli/help.h"
-#include "cli/commands/command_table.h"
+#include "cli/help/help.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +26,8 @@ Examples:
   offprof run model.pt --policy policy.json      run with that policy: predicted next to measured
   offprof gate t.json --baseline b.json          fail if memory or time got worse
 
-`offprof COMMAND --help` describes a command. `offprof --version` prints the version.
+`offprof COMMAND --help` describes a command. `offprof --version` prints the version, and with --verbose the
+build.
 )";
 
 constexpr const char* kExitCodes = R"(Exit codes:
@@ -85,13 +85,17 @@ std::string HelpFormatter::make_subcommand(const CLI::App* app) const {
   return make_entry(app->get_display_name(true), app->get_description());
 }
 
-std::string program_help(std::size_t page_width) {
+std::string program_help(const std::vector<CommandEntry>& commands, std::size_t page_width) {
   std::string text = kIntroduction;
-  for (const CommandEntry& entry : command_table()) {
+  for (const CommandEntry& entry : commands) {
     const std::string summary = wrap(entry.summary, page_width, kCommandColumn);
     text += fmt::format("  {:<{}}{}\n", entry.name, kCommandColumn - 2, summary);
   }
   return text + kExamples + "\n" + kExitCodes;
+}
+
+std::string_view exit_codes_help() {
+  return kExitCodes;
 }
 
 std::string help_footer(const CommandEntry& entry) {

@@ -2,6 +2,8 @@
 
 #include <CLI/Formatter.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/base/command.h"
 
@@ -24,7 +26,10 @@ class HelpFormatter : public CLI::Formatter {
 };
 
 /// Returns the output of `offprof --help`.
-std::string program_help(std::size_t page_width);
+std::string program_help(const std::vector<CommandEntry>& commands, std::size_t page_width);
+
+/// Returns the lines about exit codes at the end of every help, with their title.
+std::string_view exit_codes_help();
 
 /// Returns the end of a command's help: its examples and the exit codes.
 std::string help_footer(const CommandEntry& entry);
