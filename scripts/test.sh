@@ -55,7 +55,7 @@ run_tests() {  # BUILD [FOLDER_IN_BUILD [SUMMARY_OPTION...]]: the tests of that 
 case ${presets[*]} in
 small | tsan) "$root/scripts/setup.sh" --small ;;
 torch-*) "$root/scripts/setup.sh" --hta --python --torch "${presets[0]#torch-}" ;;
-*) "$root/scripts/setup.sh" --hta --python ;;
+*) "$root/scripts/setup.sh" --hta --programs ;;
 esac
 for preset in "${presets[@]}"; do
     case $preset in

@@ -105,7 +105,8 @@ void PassRecorder::pop() {
 }
 
 Work PassRecorder::take_work() {
-  return pass_.has_work ? device_.take_work().value_or(Work{}) : Work{};
+  if (!pass_.has_work) return {};
+  return then(std::exchange(dropped_work_, {}), device_.take_work().value_or(Work{}));
 }
 
 PassRecorder::~PassRecorder() {
@@ -225,6 +226,19 @@ std::unique_ptr<at::ObserverContext> PassRecorder::op_begins(const at::RecordFun
   return nullptr;
 }
 
+/// Drops the last event if it is the beginning of the operator that ends now, and that operator only sets up
+/// a tensor: then it computes nothing, and its number differs from step to step. A process that takes batches
+/// from its data workers, for example, sets up as many as have arrived.
+bool PassRecorder::drops_op_that_ends() {
+  if (!recording_ || pass_.events.empty() || pass_.events.back().kind != RawKind::kOpBegin) return false;
+  const RawEvent& begin = pass_.events.back();
+  const std::string& name = pass_.names[static_cast<std::size_t>(begin.id)];
+  if (name != "aten::empty" && name != "aten::set_") return false;
+  dropped_work_ = then(begin.work, take_work());
+  pass_.events.pop_back();
+  return true;
+}
+
 void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
   const Turn turn(recorder_mutex);
   PassRecorder* recorder = active_recorder;
@@ -233,6 +247,7 @@ void PassRecorder::op_ends(const at::RecordFunction&, at::ObserverContext*) {
   recorder->pop();
   const std::int32_t name = recorder->open_ops_.back();
   recorder->open_ops_.pop_back();
+  if (recorder->drops_op_that_ends()) return;
   recorder->note(RawKind::kOpEnd, name, static_cast<std::int64_t>(recorder->open_ops_.size()));
 }
 

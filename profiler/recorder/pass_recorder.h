@@ -85,6 +85,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   void add(RawKind kind, std::int64_t id, std::int64_t value);
   void see_program_frees();
   void see_thread();
+  bool drops_op_that_ends();
   void push(std::uint64_t cause);
   void pop();
   Work take_work();
@@ -102,6 +103,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   RecordedPass pass_;
   std::unordered_map<std::string, std::int32_t> name_index_;
   std::vector<Held> held_;
+  Work dropped_work_{};                            ///< of operators that were dropped since the last event
   std::vector<std::int32_t> open_ops_;             ///< names, outermost first
   std::thread::id ops_thread_;                     ///< thread on which the outermost of them began
   std::optional<std::thread::id> forward_thread_;  ///< in forward: the thread that all operators run on

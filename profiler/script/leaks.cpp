@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <unordered_map>
+#include <utility>
 
 namespace offprof {
 namespace {
@@ -14,24 +15,28 @@ constexpr std::size_t kLaterSteps = 2;
 /// Most places that a description names.
 constexpr std::size_t kMostPlaces = 3;
 
-/// Returns the modules that saved a tensor of a storage, by allocation.
-std::unordered_map<std::int64_t, std::int32_t> modules_by_storage(const RecordedPass& pass) {
-  std::unordered_map<std::int64_t, std::int32_t> modules;
-  for (const RawSaved& saved : pass.saved)
-    if (!pass.names[saved.saved.module].empty()) modules.emplace(saved.storage, saved.saved.module);
-  return modules;
+/// Returns the modules and source lines that saved a tensor of a storage, by allocation.
+std::unordered_map<std::int64_t, std::string> places_by_storage(const RecordedPass& pass) {
+  const auto name_of = [&](std::int32_t index) { return index < 0 ? std::string() : pass.names[index]; };
+  std::unordered_map<std::int64_t, std::string> places;
+  for (const RawSaved& saved : pass.saved) {
+    const std::string module = name_of(saved.saved.module), line = name_of(saved.saved.line);
+    std::string place = module.empty() ? "" : ", module " + module;
+    if (!line.empty()) place += ", " + line;
+    if (!place.empty()) places.emplace(saved.storage, std::move(place));
+  }
+  return places;
 }
 
 }  // namespace
 
 void LeakFinder::add(const RecordedPass& pass) {
-  const auto modules = modules_by_storage(pass);
+  const auto saved_places = places_by_storage(pass);
   std::string op, phase;
   int hooks = 0;
   const auto place_of = [&](std::int64_t allocation) {
     std::string place = fmt::format("{} in {}", op.empty() ? "an allocation" : op, phase);
-    if (const auto module = modules.find(allocation); module != modules.end())
-      place += fmt::format(", module {}", pass.names[module->second]);
+    if (const auto saved = saved_places.find(allocation); saved != saved_places.end()) place += saved->second;
     return place;
   };
   for (const RawEvent& event : pass.events) {

@@ -25,7 +25,7 @@ class LeakFinder {
   struct Kept {
     std::size_t pass = 0;  ///< in which it was allocated
     Bytes bytes = 0;
-    std::string place;  ///< operator, phase and module
+    std::string place;  ///< operator, phase, module and source line
   };
 
   std::size_t passes_ = 0;

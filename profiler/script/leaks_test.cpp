@@ -12,7 +12,7 @@ namespace {
 RecordedPass step(std::int64_t mean, Bytes mean_bytes, std::int64_t product,
                   const std::vector<std::int64_t>& freed) {
   RecordedPass pass;
-  pass.names = {"forward", "aten::mean", "aten::mm", "head"};
+  pass.names = {"forward", "aten::mean", "aten::mm", "head", "train.py:7"};
   pass.events = {{RawKind::kPhase, 0},      {RawKind::kOpBegin, 1, 0},
                  {RawKind::kOpBegin, 2, 1}, {RawKind::kAlloc, mean, mean_bytes},
                  {RawKind::kOpEnd, 2, 1},   {RawKind::kOpEnd, 1, 0},
@@ -38,17 +38,18 @@ TEST(LeakFinder, IgnoresMemoryThatTheNextStepFrees) {
   EXPECT_EQ(leaks.cause_of(4), "aten::mean in forward");
 }
 
-TEST(LeakFinder, NamesTheModuleThatSavedTheStorage) {
+TEST(LeakFinder, NamesTheModuleAndTheLineThatSavedTheStorage) {
   LeakFinder leaks;
   for (std::int64_t id : {1, 3, 5}) {
     RecordedPass pass = step(id, 4, id + 1, {id + 1});
     RawSaved saved;
     saved.saved.module = 3;
+    saved.saved.line = 4;
     saved.storage = id;
     pass.saved.push_back(saved);
     leaks.add(pass);
   }
-  EXPECT_EQ(leaks.cause_of(4), "aten::mean in forward, module head");
+  EXPECT_EQ(leaks.cause_of(4), "aten::mean in forward, module head, train.py:7");
 }
 
 TEST(LeakFinder, DoesNotNameAPlaceWhoseBytesDoNotExplainTheGrowth) {

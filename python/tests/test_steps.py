@@ -93,6 +93,15 @@ def test_steps_that_vary_do_not_stop_a_recording(
     assert int((tmp_path / "steps").read_text()) <= MOST_STEPS + others
 
 
+def test_tensors_that_share_memory_with_data_workers_do_not_tell_steps_apart(
+    script: Callable[..., Path], report_of: Report, tmp_path: Path
+) -> None:
+    arrivals = "for _ in range(step % 3): torch.empty(0).set_(model[0].weight.untyped_storage())"
+    report = report_of("run", script(after=arrivals), "--device", "host")
+    assert len(report["script"]["step_groups"]) == 1
+    assert int((tmp_path / "steps").read_text()) <= MOST_STEPS
+
+
 @pytest.mark.parametrize(("shape", "peak"), [("largest", max), ("2", min)])
 def test_another_kind_of_step_is_chosen_by_its_memory_or_its_rank(
     shape: str, peak: Callable[..., int], script: Callable[..., Path], report_of: Report

@@ -62,7 +62,9 @@ TimeSpan VirtualTime::copy(StreamId id, CopyDirection direction, Bytes bytes) {
   Nanoseconds& engine_ready = out ? d2h_ready_ : h2d_ready_;
   Stream& stream = stream_for_work(id);
   const Nanoseconds begin = std::max(begin_on(stream), engine_ready);
-  stream.ready = begin + (out ? link_.d2h : link_.h2d).duration(bytes);
+  const Nanoseconds duration = (out ? link_.d2h : link_.h2d).duration(bytes);
+  if (id == nullptr) work_ = then(work_, {0, duration, duration, Work::kNoWait, duration});
+  stream.ready = begin + duration;
   engine_ready = stream.ready;
   return {begin, stream.ready};
 }

@@ -41,9 +41,10 @@ class VirtualTime {
   void hold_stream(StreamId stream, Nanoseconds until);
 
   /// Returns the work given since the last call to the legacy default stream, on which PyTorch computes, and
-  /// how the host waited for it. Copies over the link are not included.
+  /// how the host waited for it. Includes the copies over the link that a program itself makes on that
+  /// stream, as if the link were free.
   Work take_work() { return std::exchange(work_, {}); }
-  /// Returns the same for all other streams together.
+  /// Returns the same for all other streams together, without copies over the link.
   Work take_side_work() { return std::exchange(side_work_, {}); }
 
   /// Sets all clocks back to zero. Streams and events stay, but no event counts as recorded.

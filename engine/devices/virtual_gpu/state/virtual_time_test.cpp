@@ -50,6 +50,15 @@ TEST_F(VirtualTimeTest, RunsOneCopyAtATimePerDirection) {
   EXPECT_EQ(time.copy(b, CopyDirection::kH2d, 100), (TimeSpan{220, 440}));
 }
 
+TEST_F(VirtualTimeTest, ACopyOnTheComputeStreamIsWorkOfThatStream) {
+  time.advance_host(5);
+  time.copy(nullptr, CopyDirection::kH2d, 1000);
+  EXPECT_EQ(time.take_work(), (Work{5, 2020, 2025, Work::kNoWait, 2020}));
+  time.copy(a, CopyDirection::kH2d, 1000);
+  EXPECT_EQ(time.take_work(), Work{});
+  EXPECT_EQ(time.take_side_work(), (Work{5, 0, 5}));
+}
+
 TEST_F(VirtualTimeTest, BeginsWorkAfterTheAwaitedEvent) {
   time.run(a, 100);
   time.record(event, a);
