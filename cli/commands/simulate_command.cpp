@@ -111,8 +111,8 @@ std::string to_text(const SimulateReport& report, const Page& page) {
       fmt::format("{}, simulated under policy {}: {}; link {} to host, {} to device{}", report.trace,
                   report.policy.name, describe(report.policy), format_rate(report.link.d2h.bytes_per_second),
                   format_rate(report.link.h2d.bytes_per_second), report.link.is_shared ? ", shared" : "");
-  const std::string verdict =
-      headline(headline_figures(report.without_offloading), headline_figures(report.predicted));
+  const std::string verdict = headline(headline_figures(report.without_offloading),
+                                       headline_figures(report.predicted), unsure_by(report.doubt));
   return page.paint(Tone::kStrong, wrap(verdict, page.width, 0)) + "\n" + fits_text(report, page) +
          wrap(subject, page.width, 0) + "\n\n" +
          metrics_table({{"predicted", report.predicted, unsure_by(report.doubt)}}, page) +

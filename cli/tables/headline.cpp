@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/tables/figure_text.h"
+#include "traces/base/whole_number.h"
 
 namespace offprof {
 namespace {
@@ -16,11 +17,12 @@ std::string range_text(std::string from, const std::string& to) {
 }
 
 /// Returns `peak 122 to 55.8 GiB (-54.3%)`; `peak 55.8 GiB` if the base is equal or unknown.
-std::string part(const char* name, MetricUnit unit, std::optional<double> base, std::optional<double> now) {
+template <class Format>
+std::string part(const char* name, const Format& format, std::optional<double> base,
+                 std::optional<double> now) {
   if (!now) return "";
-  const std::string text = figure_text(unit, now);
-  if (!base || *base == *now) return fmt::format("{} {}", name, text);
-  return fmt::format("{} {}{}", name, range_text(figure_text(unit, base), text), percent_suffix(*base, *now));
+  if (!base || *base == *now) return fmt::format("{} {}", name, format(*now));
+  return fmt::format("{} {}{}", name, range_text(format(*base), format(*now)), percent_suffix(*base, *now));
 }
 
 }  // namespace
@@ -34,10 +36,13 @@ HeadlineFigures headline_figures(const Metrics& metrics) {
   return figures;
 }
 
-std::string headline(const std::optional<HeadlineFigures>& base, const HeadlineFigures& now) {
+std::string headline(const std::optional<HeadlineFigures>& base, const HeadlineFigures& now,
+                     Nanoseconds times_unsure_by) {
+  const auto bytes = [](double value) { return figure_text(MetricUnit::kBytes, value); };
+  const auto time = [&](double value) { return duration_text(to_whole(value), times_unsure_by); };
   const HeadlineFigures from = base.value_or(HeadlineFigures{});
-  const std::string peak = part("peak", MetricUnit::kBytes, from.peak_bytes, now.peak_bytes);
-  const std::string step = part("step", MetricUnit::kNanoseconds, from.step_ns, now.step_ns);
+  const std::string peak = part("peak", bytes, from.peak_bytes, now.peak_bytes);
+  const std::string step = part("step", time, from.step_ns, now.step_ns);
   return peak + (peak.empty() || step.empty() ? "" : ", ") + step;
 }
 

@@ -21,7 +21,9 @@ struct HeadlineFigures {
 HeadlineFigures headline_figures(const Metrics& metrics);
 
 /// Returns the first line of a report: `peak 122 to 55.8 GiB (-54.3%), step 1.25 to 1.64 s (+31.2%)`. Without
-/// `base`: `peak 55.8 GiB, step 1.64 s`. Leaves out a figure that `now` lacks.
-std::string headline(const std::optional<HeadlineFigures>& base, const HeadlineFigures& now);
+/// `base`: `peak 55.8 GiB, step 1.64 s`. Leaves out a figure that `now` lacks. Digits of the times that are
+/// not certain are left out (see duration_text).
+std::string headline(const std::optional<HeadlineFigures>& base, const HeadlineFigures& now,
+                     Nanoseconds times_unsure_by = 0);
 
 }  // namespace offprof
