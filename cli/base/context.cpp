@@ -13,11 +13,12 @@ Context::Context(std::string command, std::vector<std::string> argv, const Termi
 
 Page Context::page_of(const std::string& path) const {
   const bool on_terminal = path == "-" && terminal_.out_is_terminal;
-  return {terminal_.width, wants_color(options_.color, on_terminal, terminal_)};
+  return {terminal_.width, wants_color(options_.color, on_terminal, terminal_), options_.verbose};
 }
 
 Page Context::error_page() const {
-  return {terminal_.width, wants_color(options_.color, terminal_.err_is_terminal, terminal_)};
+  return {terminal_.width, wants_color(options_.color, terminal_.err_is_terminal, terminal_),
+          options_.verbose};
 }
 
 void Context::say(Tone tone, const std::string& kind, const std::string& text) {

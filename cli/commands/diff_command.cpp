@@ -7,6 +7,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options/options.h"
 #include "cli/tables/figure_text.h"
+#include "cli/tables/headline.h"
 #include "cli/tables/timeline_diff_text.h"
 #include "cli/terminal/text_table.h"
 #include "traces/timeline/timeline_reader.h"
@@ -83,6 +84,17 @@ std::string ops_text(const DiffReport& report, const Page& page) {
   return "\n" + table.render(page) + rest;
 }
 
+/// Returns the headline of the two steps, and why their times are not comparable.
+std::string verdict_text(const DiffReport& report, const Page& page) {
+  HeadlineFigures base, now;
+  for (const MetricDifference& metric : report.diff.metrics) {
+    if (metric.key == kPeakKey) base.peak_bytes = metric.base, now.peak_bytes = metric.now;
+    if (metric.key == kStepTimeKey) base.step_ns = metric.base, now.step_ns = metric.now;
+  }
+  const std::string verdict = headline(base, now);
+  return verdict.empty() ? "" : page.paint(Tone::kStrong, wrap(verdict, page.width, 0)) + "\n";
+}
+
 class DiffCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
@@ -146,7 +158,8 @@ nlohmann::ordered_json to_json(const DiffReport& report) {
 }
 
 std::string to_text(const DiffReport& report, const Page& page) {
-  std::string text = "base: " + source_text(report.diff.base_source, report.diff.base_times_are_modelled);
+  std::string text = verdict_text(report, page);
+  text += "base: " + source_text(report.diff.base_source, report.diff.base_times_are_modelled);
   text += "new:  " + source_text(report.diff.now_source, report.diff.now_times_are_modelled) + "\n";
   text += metric_table(report.diff.metrics).render(page);
   text += run_text(report.diff.run, page) + ops_text(report, page);

@@ -116,10 +116,17 @@ std::string ops_text(const std::vector<OpDifference>& ops) {
   return text;
 }
 
+/// Returns `gate passed: 9 checks`, or how many of them failed.
+std::string verdict_text(const GateResult& verdict, const Page& page) {
+  if (verdict.ok)
+    return page.paint(Tone::kGood, "gate passed") + fmt::format(": {} checks\n", verdict.checks.size());
+  const auto failed = std::ranges::count(verdict.checks, false, &Check::ok);
+  return page.paint(Tone::kBad, "gate failed") +
+         fmt::format(": {} of {} checks\n", failed, verdict.checks.size());
+}
+
 std::string failure_text(const GateReport& report, const Page& page) {
-  const auto failed = std::ranges::count(report.verdict.checks, false, &Check::ok);
-  std::string text = page.paint(Tone::kBad, "gate failed");
-  text += fmt::format(": {} of {} checks\n", failed, report.verdict.checks.size());
+  std::string text;
   if (!report.ops.empty()) text += "Saved for backward: " + wrap(ops_text(report.ops), page.width, 20) + "\n";
   const std::string baseline = shell_word(report.baseline), trace = shell_word(report.trace);
   text += fmt::format("See what changed:   offprof diff {} {}\n", baseline, trace);
@@ -218,14 +225,13 @@ nlohmann::ordered_json to_json(const GateReport& report) {
 }
 
 std::string to_text(const GateReport& report, const Page& page) {
-  std::string text = fmt::format("{} compared with {}\n\n", report.trace, report.baseline);
+  std::string text = verdict_text(report.verdict, page);
+  text += fmt::format("{} compared with {}\n\n", report.trace, report.baseline);
   text += differences_text(report.verdict.checks, page);
   text += check_table(report.verdict.checks).render(page);
   for (const std::string& note : report.verdict.notes) text += "  note: " + wrap(note, page.width, 8) + "\n";
   text += "\n" + times_line(report.times_are_modelled, page);
-  if (!report.verdict.ok) return text + failure_text(report, page);
-  return text + page.paint(Tone::kGood, "gate passed") +
-         fmt::format(": {} checks\n", report.verdict.checks.size());
+  return report.verdict.ok ? text : text + failure_text(report, page);
 }
 
 std::unique_ptr<Subcommand> make_gate_command() {

@@ -104,7 +104,7 @@ class RunCommand : public Subcommand {
     add_link_option(app, link_, "host, virtual: slow each copy direction down to this bandwidth and latency");
     add_parameters_options(app);
     disk_.add_to(app);
-    policy_.add_to(app);
+    policy_.add_to(app, "keep");
     app.add_option(
            "--transforms", request_.transforms,
            "Also measure the cost of these transforms, so that tune and simulate can use them: all, or names "
@@ -309,6 +309,8 @@ class RunCommand : public Subcommand {
       report.warnings.push_back(inexactness);
     context.warn(report.warnings);
     report.predicted = steps.predict(trace.policy, trace.environment.link);
+    if (trace.policy.threshold_bytes || !trace.policy.rules.empty())
+      report.without_offloading = steps.predict(preset_policy("keep"), trace.environment.link);
     if (policy.predicted && policy.parameters == trace.settings.parameters &&
         policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {
       report.predicted = *policy.predicted;

@@ -15,6 +15,7 @@
 #include "cli/reports/next_command.h"
 #include "cli/reports/simulation_report.h"
 #include "cli/tables/figure_text.h"
+#include "cli/tables/headline.h"
 #include "cli/tables/ledger_table.h"
 #include "cli/tables/metrics_table.h"
 #include "engine/scheduler/command_log.h"
@@ -36,6 +37,7 @@ struct SimulateReport {
   Policy policy;
   Link link;
   Metrics predicted;
+  Metrics without_offloading;
   std::optional<Bytes> device_memory_bytes;
   Ledger ledger;
   Explanation explanation;
@@ -105,22 +107,26 @@ std::string doubt_text(const TimeDoubt& doubt, const Page& page) {
 }
 
 std::string to_text(const SimulateReport& report, const Page& page) {
-  const std::string headline =
+  const std::string subject =
       fmt::format("{}, simulated under policy {}: {}; link {} to host, {} to device{}", report.trace,
                   report.policy.name, describe(report.policy), format_rate(report.link.d2h.bytes_per_second),
                   format_rate(report.link.h2d.bytes_per_second), report.link.is_shared ? ", shared" : "");
-  return wrap(headline, page.width, 0) + "\n\n" +
+  const std::string verdict = headline(headline_figures(report.without_offloading),
+                                       headline_figures(report.predicted), unsure_by(report.doubt));
+  return page.paint(Tone::kStrong, wrap(verdict, page.width, 0)) + "\n" + fits_text(report, page) +
+         wrap(subject, page.width, 0) + "\n\n" +
          metrics_table({{"predicted", report.predicted, unsure_by(report.doubt)}}, page) +
-         doubt_text(report.doubt, page) + "\n" + ledger_table(report.ledger, page) + "\n" +
+         doubt_text(report.doubt, page) + "\n" +
+         (page.details ? ledger_table(report.ledger, page) + "\n" : "") +
          times_line(report.times_are_modelled, page) + reruns_text(report.settings, page) +
-         to_text(report.explanation, page, unsure_by(report.doubt)) + fits_text(report, page);
+         to_text(report.explanation, page, unsure_by(report.doubt));
 }
 
 class SimulateCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
     source_.add_to(app, "Trace of a run");
-    policy_.add_to(app);
+    policy_.add_to(app, "offload");
     add_assumed_link_option(
         app, link_,
         "Link to assume in each direction; shared: both directions share its bandwidth (default: the link "
@@ -196,6 +202,7 @@ class SimulateCommand : public Subcommand {
     report.policy = policy;
     report.link = link;
     report.predicted = steps.predict(policy, link);
+    report.without_offloading = steps.predict(preset_policy("keep"), link);
     report.device_memory_bytes = device_memory_;
     if (device_memory_) report.fits = steps.fits(policy, *device_memory_);
     report.ledger = replay_ledger(steps.program(policy), steps.step(policy), policy);

@@ -242,11 +242,14 @@ CLI::Option* add_link_option(CLI::App& app, std::optional<Link>& link, const std
       what);
 }
 
-void PolicyOptions::add_to(CLI::App& app) {
+void PolicyOptions::add_to(CLI::App& app, std::string preset) {
+  preset_ = std::move(preset);
   const std::string group = "Policy";
-  app.add_option("--policy", base_,
-                 fmt::format("Policy: {}, or a policy.json of `offprof tune` (default offload)",
-                             fmt::join(preset_names(), ", ")))
+  app.add_option(
+         "--policy", base_,
+         fmt::format(
+             "Policy: {}, or a policy.json of `offprof tune` (default {})", fmt::join(preset_names(), ", "),
+             preset_ == "offload" ? preset_ : preset_ + "; offload if another of these flags is given"))
       ->type_name("PRESET|FILE")
       ->group(group);
   add_bytes_option(app, "--threshold", threshold_,
@@ -297,7 +300,7 @@ void PolicyOptions::refuse_contradictions(const Policy& base) const {
 }
 
 PolicyFile PolicyOptions::resolve() const {
-  PolicyFile file = load_policy(base_.empty() ? "offload" : base_);
+  PolicyFile file = load_policy(!base_.empty() ? base_ : overrides() ? "offload" : preset_);
   refuse_contradictions(file.policy);
   if (!overrides()) return file;
   file.predicted.reset();

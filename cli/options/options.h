@@ -131,10 +131,11 @@ CLI::Option* add_assumed_link_option(CLI::App& app, std::optional<Link>& link, c
 /// `--threshold`, `--stash`, `--stash-bytes`, `--prefetch`, `--copy-streams` and `--host-memory`.
 class PolicyOptions {
  public:
-  /// This object must outlive the parse.
-  void add_to(CLI::App& app);
+  /// This object must outlive the parse. `preset`: the policy if no flag is given. Other flags of a policy
+  /// without `--policy` refine the preset `offload`.
+  void add_to(CLI::App& app, std::string preset);
 
-  /// Returns the policy; without `--policy` it is the preset `offload`. `predicted` is present only if a
+  /// Returns the policy. `predicted` is present only if a
   /// policy file contains it and no flag overrides that file. Throws Error (input) if there is no such preset
   /// or file, or if flags contradict the policy.
   PolicyFile resolve() const;
@@ -149,6 +150,7 @@ class PolicyOptions {
   bool overrides() const;
   void refuse_contradictions(const Policy& base) const;
 
+  std::string preset_;
   std::string base_;
   std::optional<Bytes> threshold_, stash_bytes_, prefetch_, host_memory_, disk_memory_, disk_buffer_;
   std::optional<std::int64_t> stash_;

@@ -35,9 +35,9 @@ std::string error_of(Work work) {
   return "no error";
 }
 
-PolicyFile policy_of(const std::vector<std::string>& words) {
+PolicyFile policy_of(const std::vector<std::string>& words, const std::string& preset = "offload") {
   PolicyOptions options;
-  parse(words, [&](CLI::App& app) { options.add_to(app); });
+  parse(words, [&](CLI::App& app) { options.add_to(app, preset); });
   return options.resolve();
 }
 
@@ -175,8 +175,15 @@ TEST(Link, RejectsZeroBandwidthAndMissingUnits) {
   EXPECT_NE(error_of([] { parse_link("fast"); }), "no error");
 }
 
-TEST(PolicyOptions, DefaultIsThePresetOffload) {
+TEST(PolicyOptions, WithoutFlagsItIsTheCommandsPreset) {
   EXPECT_EQ(policy_of({}).policy, preset_policy("offload"));
+  EXPECT_EQ(policy_of({}, "keep").policy, preset_policy("keep"));
+}
+
+TEST(PolicyOptions, FlagsWithoutAPolicyRefineThePresetOffload) {
+  Policy expected = preset_policy("offload");
+  expected.stash_count = 3;
+  EXPECT_EQ(policy_of({"--stash", "3"}, "keep").policy, expected);
 }
 
 TEST(PolicyOptions, FlagsOverrideThePreset) {

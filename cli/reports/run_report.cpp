@@ -8,6 +8,7 @@
 
 #include "cli/reports/next_command.h"
 #include "cli/tables/figure_text.h"
+#include "cli/tables/headline.h"
 #include "cli/tables/ledger_table.h"
 #include "cli/tables/metrics_table.h"
 #include "cli/tables/tracing_text.h"
@@ -138,10 +139,23 @@ LabelledLine memory_verdict(const RunReport& report) {
   return {label, "prediction exact to the byte", Tone::kGood};
 }
 
+/// Adds the step time of the replay and how far it is from the measured one.
+void add_replayed_time(Verdicts& verdicts, const RunReport& report) {
+  const std::optional<double> measured = headline_figures(report.run.metrics).step_ns;
+  const std::optional<double> replayed = headline_figures(report.predicted).step_ns;
+  if (!measured || !replayed) return;
+  const std::string time = figure_text(MetricUnit::kNanoseconds, replayed);
+  verdicts.add("step time", Tone::kPlain,
+               *measured == *replayed
+                   ? "predicted exactly by a replay"
+                   : fmt::format("{} by a replay{}", time, percent_suffix(*measured, *replayed)));
+}
+
 std::string verdict_text(const RunReport& report, const Page& page) {
   Verdicts verdicts(page);
   add_gradients(verdicts, report);
   verdicts.add(memory_verdict(report));
+  if (!report.predicted_by_tune) add_replayed_time(verdicts, report);
   if (report.checked_streams) add_streams(verdicts, report.hazards);
   if (report.script) add_script(verdicts, *report.script);
   std::string times = times_line(report.run.times_are_modelled, page);
@@ -200,16 +214,22 @@ nlohmann::ordered_json to_json(const RunReport& report) {
 }
 
 std::string to_text(const RunReport& report, const Page& page) {
-  const char* measured = report.run.times_are_modelled ? "virtual GPU" : "measured";
-  const char* heading = report.predicted_by_tune ? "tune predicted" : "replayed";
-  std::string headline = fmt::format("{}, policy {}: {}", report.run.model->name, report.run.policy->name,
-                                     describe(*report.run.policy));
+  std::vector<MetricsColumn> columns = {
+      {report.run.times_are_modelled ? "virtual GPU" : "measured", report.run.metrics}};
+  if (report.predicted_by_tune || page.details || !report.inexact.empty())
+    columns.push_back({report.predicted_by_tune ? "tune predicted" : "replayed", report.predicted});
+  std::optional<HeadlineFigures> without;
+  if (report.without_offloading) without = headline_figures(*report.without_offloading);
+  const std::string verdict = headline(without, headline_figures(report.run.metrics)) +
+                              (without ? ", against the replayed step without offloading" : "");
+  std::string subject = fmt::format("{}, policy {}: {}", report.run.model->name, report.run.policy->name,
+                                    describe(*report.run.policy));
   if (const auto& settings = report.run.settings; settings && settings->parameters)
-    headline += "; parameters " + describe(settings->parameters);
-  return wrap(headline, page.width, 0) + "\n\n" +
-         metrics_table({{measured, report.run.metrics}, {heading, report.predicted}}, page) + "\n" +
-         ledger_table(report.ledger, page) + "\n" + gradient_error_table(report.gradient_errors, page) +
-         verdict_text(report, page) + next_text(report);
+    subject += "; parameters " + describe(settings->parameters);
+  return page.paint(Tone::kStrong, wrap(verdict, page.width, 0)) + "\n" + wrap(subject, page.width, 0) +
+         "\n\n" + metrics_table(columns, page) + "\n" +
+         (page.details ? ledger_table(report.ledger, page) + "\n" : "") +
+         gradient_error_table(report.gradient_errors, page) + verdict_text(report, page) + next_text(report);
 }
 
 }  // namespace offprof

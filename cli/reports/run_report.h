@@ -22,6 +22,8 @@ struct RunReport {
   /// step.
   Metrics predicted;
   bool predicted_by_tune = false;
+  /// The replay of this run's step without offloading; nullopt: the policy itself offloads nothing.
+  std::optional<Metrics> without_offloading;
   /// Keys of exact figures (memory, copied bytes, the command log) in which the two differ. Empty unless
   /// offprof is wrong, or a warning says that the prediction for this setting may be inexact.
   std::vector<std::string> inexact;

@@ -23,10 +23,11 @@ enum class ColorWhen { kAuto, kAlways, kNever };
 /// The meaning of a piece of text. A terminal shows it as a colour; the words alone carry it as well.
 enum class Tone { kPlain, kStrong, kFaint, kGood, kWarning, kBad };
 
-/// Output settings: width and colour.
+/// Output settings: width, colour, and whether details are shown (`-v`).
 struct Page {
   std::size_t width = 100;
   bool color = false;
+  bool details = false;
 
   /// Returns `text` in the tone's colour, or unchanged if colour is off.
   std::string paint(Tone tone, std::string_view text) const;
