@@ -57,6 +57,7 @@ part "tests with LibTorch 2.15" "$root/scripts/test.sh" --only torch-2.15
 part "training programs on host, predicted and run" predictions_of_programs exactness.py
 part "training programs on a virtual GPU, predicted and run" predictions_of_programs exactness.py --device virtual:h200
 part "TRL's own offloading against its simulation" predictions_of_programs trl_witness.py
+part "exports against the engines that they are for" predictions_of_programs export_witness.py
 for ((run = 1; run <= runs_beside_load; run++)); do
     part "tests under a load of $load, run $run of $runs_beside_load" tests_beside_load
 done
