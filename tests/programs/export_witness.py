@@ -28,6 +28,8 @@ ENGINES = ("trl", "torchtune", "pytorch")
 PACKAGES = {"trl": "trl", "torchtune": "torchtune", "pytorch": "torch"}
 # A module of each program that a policy keeps on the device.
 KEPT = {"mlp": "2", "llama": "model.layers.1*"}
+# Every second of the first saved tensors is in the plan.
+PLANNED = 12
 PEAKS = ("device_peak_bytes", "device_allocated_peak_bytes")
 # The first optimizer steps make the states of the optimizer.
 STEPS = 5
@@ -40,6 +42,7 @@ def policies(program: str) -> dict[str, dict[str, Any]]:
         "defaults": {"scheduler": "trl", "threshold_bytes": 1024, "stash_count": 5},
         "threshold": {"threshold_bytes": 16384, "stash_count": 2, "prefetch_bytes": 1 << 20},
         "rules": {"threshold_bytes": 1024, "stash_count": 3, "rules": kept},
+        "plan": {"tensors": list(range(0, PLANNED, 2))},
     }
 
 
@@ -77,13 +80,16 @@ def check_hooks(
     offprof: Offprof, program: programs.Program, device: str, trace: Path, engine: str
 ) -> dict[str, list[str]]:
     """Exports policies to TRL or torchtune. Returns what is wrong under each. Raises CommandFailed."""
-    offprof.tune(trace, "--max-slowdown", "50%", "-o", str(offprof.folder / "tuned.json"))
+    tuned = offprof.folder / "tuned.json"
+    offprof.tune(trace, "--max-slowdown", "10000%", "-o", str(tuned))
+    fingerprints = json.loads(tuned.read_text(encoding="utf-8"))
+    known = {key: fingerprints[key] for key in ("schema", "trace_fingerprint", "saved_fingerprint")}
     code = offprof.folder / "exported.py"
     for name, policy in policies(program.name).items():
-        document = {"schema": "offprof.policy/1", "policy": {"name": name, **policy}}
+        document = {**known, "policy": {"name": name, **policy}}
         (offprof.folder / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
     results = {}
-    for name in (*policies(program.name), "tuned"):
+    for name in policies(program.name):
         report = offprof.export(f"{name}.json", trace, engine, "-o", str(code))
         results[f"{engine} {name}"] = differences(train(offprof, program, device, code), report["engine_predicted"])
     return results
