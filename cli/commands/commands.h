@@ -20,8 +20,15 @@ std::unique_ptr<Subcommand> make_doctor_command();
 /// without recording.
 std::unique_ptr<Subcommand> make_exec_command();
 
+/// Creates `offprof export POLICY --to ENGINE`, which writes the nearest settings of another engine.
+std::unique_ptr<Subcommand> make_export_command();
+
 /// Creates `offprof gate`, which fails with exit status 1 if a figure is worse than a baseline allows.
 std::unique_ptr<Subcommand> make_gate_command();
+
+/// Creates `offprof import CONFIG --from ENGINE`, which writes the policy that stands for the settings of
+/// another engine.
+std::unique_ptr<Subcommand> make_import_command();
 
 /// Creates `offprof inspect FILE`, which lists the tensors of a file, or describes its other content.
 std::unique_ptr<Subcommand> make_inspect_command();

@@ -71,6 +71,10 @@ class Offprof:
         """Runs `offprof tune`, and returns the report. Raises CommandFailed."""
         return self._report("tune", "--format", "json", str(trace), *flags)
 
+    def export(self, policy: str, trace: Path, engine: str, *flags: str) -> dict[str, Any]:
+        """Runs `offprof export`, and returns the report. Raises CommandFailed."""
+        return self._report("export", "--format", "json", policy, "--trace", str(trace), "--to", engine, *flags)
+
     def _report(self, *arguments: str) -> dict[str, Any]:
         ended = subprocess.run(
             [str(self.executable), *arguments],

@@ -33,27 +33,29 @@ def calls_backward(statement: ast.stmt) -> bool:
 
 
 class LoopEditor(ast.NodeTransformer):
-    """Puts the statements of a loop before `backward` into a `with` statement."""
+    """Puts the statements of a loop before `backward` into a `with` statement over the expression `context`."""
 
-    edits = 0
+    def __init__(self, context: str) -> None:
+        self.context = context
+        self.edits = 0
 
     def visit_For(self, loop: ast.For) -> ast.For:
         self.generic_visit(loop)
         backward = next((i for i, each in enumerate(loop.body) if calls_backward(each)), 0)
         if backward > 0:
-            context = ast.withitem(context_expr=ast.Name(id=CONTEXT, ctx=ast.Load()))
+            context = ast.withitem(context_expr=ast.parse(self.context, mode="eval").body)
             loop.body = [ast.With(items=[context], body=loop.body[:backward]), *loop.body[backward:]]
             self.edits += 1
         return loop
 
 
-def edited(program: Path) -> CodeType:
-    """Returns the program with the `with` statements. Exits if it has no loop to edit and uses no Trainer."""
+def edited(program: Path, context: str) -> CodeType:
+    """Returns the program with `with` statements over the expression `context`. Exits if there is no loop to edit."""
     tree = ast.parse(program.read_text(encoding="utf-8"))
-    editor = LoopEditor()
+    editor = LoopEditor(context)
     tree = ast.fix_missing_locations(editor.visit(tree))
-    if editor.edits == 0 and "Trainer(" not in program.read_text(encoding="utf-8"):
-        sys.exit(f"with_offloading.py: {program.name} has no loop that calls backward")
+    if editor.edits == 0:
+        sys.exit(f"{program.name} has no loop that calls backward")
     return compile(tree, str(program), "exec")
 
 
@@ -116,7 +118,7 @@ def main() -> None:
             add_callback(context)
         else:
             context = importlib.import_module("offprof").OffloadActivations(**settings)
-            source = edited(program)
+            source = edited(program, CONTEXT)
         exec(source, {**names, CONTEXT: context})
         report = context.report()
     result = {"report": report and vars(report), "peaks": observer.peaks, "gradients": observer.gradients}

@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/options/disk_options.h"
+#include "cli/options/options.h"
+#include "cli/reports/next_command.h"
+#include "cli/tables/figure_text.h"
+#include "cli/tables/metrics_table.h"
+#include "engine/scheduler/placement_rules.h"
+#include "simulator/other_engines/engine_export.h"
+#include "simulator/steps/trace_steps.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/base/error.h"
+#include "traces/format/metrics_io.h"
+#include "traces/format/policy_io.h"
+#include "traces/format/trace_io.h"
+#include "traces/io/file.h"
+
+namespace offprof {
+namespace {
+
+struct ExportReport {
+  const ExportTarget* target = nullptr;
+  std::string policy_name{}, trace{};
+  Policy policy{};
+  EngineExport result{};
+  Metrics offprof{};                ///< predicted figures of the policy under offprof
+  std::optional<Metrics> engine{};  ///< predicted figures of the other engine; nullopt: not modelled
+  std::string output{};             ///< file of the snippet; empty: the report shows it
+  std::string inexactness{};        ///< empty: the engine's figures are exact
+  bool times_are_modelled = false;
+};
+
+nlohmann::ordered_json to_json(const ExportReport& report) {
+  nlohmann::ordered_json json = {
+      {"target", report.target->name},    {"trace", report.trace},
+      {"policy", to_json(report.policy)}, {"settings", report.result.settings},
+      {"snippet", report.result.snippet}, {"predicted", metrics_to_json(report.offprof)}};
+  if (report.engine) {
+    json["engine_policy"] = to_json(*report.result.simulated);
+    json["engine_predicted"] = metrics_to_json(*report.engine);
+  } else {
+    json["no_figures"] = report.result.no_figures;
+  }
+  if (!report.inexactness.empty()) json["may_be_inexact"] = true;
+  if (report.times_are_modelled) json["times_are_modelled"] = true;
+  json["differences"] = report.result.differences;
+  return json;
+}
+
+std::string figures_text(const ExportReport& report, const Page& page) {
+  const std::string title(report.target->title);
+  if (report.engine) return metrics_table({{"offprof", report.offprof}, {title, *report.engine}}, page);
+  return metrics_table({{"offprof", report.offprof}}, page) +
+         wrap(fmt::format("No figures of {}: {}", title, report.result.no_figures), page.width, 0) + "\n";
+}
+
+std::string to_text(const ExportReport& report, const Page& page) {
+  std::string text = wrap(fmt::format("Policy {} ({}) for {}, on the step of {}", report.policy_name,
+                                      describe(report.policy), report.target->title, report.trace),
+                          page.width, 0) +
+                     "\n\n" + figures_text(report, page) + times_line(report.times_are_modelled, page);
+  if (!report.result.differences.empty()) {
+    text += fmt::format("\nDifferences between the policy and {}:\n", report.target->title);
+    for (const std::string& difference : report.result.differences)
+      text += "- " + wrap(difference, page.width - 2, 2) + "\n";
+  }
+  if (report.output.empty())
+    return text + fmt::format("\n{}:\n\n{}", report.target->language, report.result.snippet);
+  return text;
+}
+
+class ExportCommand : public Subcommand {
+ public:
+  void add_options(CLI::App& app) override {
+    app.add_option("policy", policy_name_, "Policy file, or name of a preset")
+        ->type_name("POLICY")
+        ->required();
+    add_trace_option(app, trace_path_, "Trace of a run: the step that the policy is for");
+    std::vector<std::pair<std::string, const ExportTarget*>> targets;
+    for (const ExportTarget& target : export_targets()) targets.emplace_back(target.name, &target);
+    add_choice_option(app, "--to", target_, targets, "Engine to write the settings for")->required();
+    add_assumed_link_option(app, link_, "Link to assume (default: the link that the run measured)");
+    add_disk_bandwidth_option(app, disk_, "Disk to assume (default: the disk that the run measured)");
+    add_output_option(app, output_, "File for the settings alone (default: the report shows them)");
+  }
+
+  ExitStatus run(Context& context) override {
+    if (!output_.empty()) check_writable(output_);
+    const PolicyFile file = load_policy(policy_name_);
+    const Trace trace = read_trace(trace_path_);
+    refuse_foreign_plan(file.policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings),
+                        shell_word(trace_path_));
+    const TraceSteps steps(trace);
+    ExportReport report = make_report(file, trace, steps);
+    if (!report.inexactness.empty()) context.warn(report.inexactness);
+    context.warn(steps.step(file.policy).place(file.policy).warnings);
+    if (!output_.empty()) context.print(report.result.snippet, output_);
+    context.publish_beside(report, output_);
+    return ExitStatus::kOk;
+  }
+
+ private:
+  ExportReport make_report(const PolicyFile& file, const Trace& trace, const TraceSteps& steps) const {
+    const Policy& policy = file.policy;
+    const PolicyUse use(steps.program(policy), steps.step(policy), policy);
+    ExportReport report{.target = target_, .policy_name = policy_name_, .trace = trace_path_};
+    report.policy = policy;
+    report.result = target_->make({policy_name_, file, trace, use});
+    Link link = link_to_assume(link_, trace.environment.link);
+    link.disk = disk_to_assume(disk_, trace, policy);
+    report.offprof = steps.predict(policy, link);
+    if (report.result.simulated) {
+      report.engine = steps.predict(*report.result.simulated, link);
+      report.inexactness = steps.inexactness(*report.result.simulated);
+    }
+    report.output = output_;
+    report.times_are_modelled = trace.environment.times_are_modelled;
+    return report;
+  }
+
+  std::string policy_name_, trace_path_, output_;
+  const ExportTarget* target_ = nullptr;
+  std::optional<Link> link_;
+  std::optional<DiskLink> disk_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_export_command() {
+  return std::make_unique<ExportCommand>();
+}
+
+}  // namespace offprof
