@@ -20,7 +20,8 @@
 namespace offprof {
 namespace {
 
-/// Memory of a recording on a virtual GPU: more than any step needs, so that steps that do not fit are recorded.
+/// Memory of a recording on a virtual GPU: more than any step needs, so that steps that do not fit are
+/// recorded.
 constexpr const char* kAmpleMemory = "2TiB";
 
 void add(std::vector<std::string>& words, const std::vector<std::string>& options) {
@@ -75,7 +76,8 @@ RecordedStep ChildRecorder::record(const Configuration& configuration) {
   // One measured step suffices: predictions follow the allocator through as many as a run measures.
   if (!is_script_) add(words, {"--steps", "1"});
   if (const int status = run(words, configuration.expands_segments); status != 0)
-    return {configuration, nullptr, fmt::format("`{}` ended with exit status {}", command_line(words), status)};
+    return {configuration, nullptr,
+            fmt::format("`{}` ended with exit status {}", command_line(words), status)};
   auto trace = std::make_shared<Trace>(read_trace(path));
   std::filesystem::remove(path);
   trace->settings.device_memory_bytes.reset();
@@ -90,7 +92,8 @@ std::optional<Metrics> ChildRecorder::confirm(const Way& way) {
   settings.checkpointed = configured.checkpointed;
   settings.slices = configured.slices;
   settings.parameters = configured.parameters;
-  write_file(policy, format_policy_file({way.policy, way.predicted, fingerprint_of_run(plain_->model, settings)}));
+  write_file(policy,
+             format_policy_file({way.policy, way.predicted, fingerprint_of_run(plain_->model, settings)}));
   std::vector<std::string> words = words_of_way(program_, way, policy);
   add(words, {"-q", "-o", path});
   if (run(words, way.configuration.expands_segments) != 0) return std::nullopt;

@@ -15,8 +15,8 @@ namespace offprof {
 inline constexpr const char* kAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
 inline constexpr const char* kExpandableSegments = "expandable_segments:True";
 
-/// Returns the words of `offprof run` that run the way; `policy_file` is the path of its policy. `program` has
-/// the words of a `run` of the program: `run`, `model.pt`, `--device`, ...
+/// Returns the words of `offprof run` that run the way; `policy_file` is the path of its policy. `program`
+/// has the words of a `run` of the program: `run`, `model.pt`, `--device`, ...
 std::vector<std::string> words_of_way(const std::vector<std::string>& program, const Way& way,
                                       const std::string& policy_file);
 

@@ -6,7 +6,8 @@
 
 namespace offprof {
 
-/// Creates `offprof advise PROGRAM`, which records and searches configurations and policies, and recommends one.
+/// Creates `offprof advise PROGRAM`, which records and searches configurations and policies, and recommends
+/// one.
 std::unique_ptr<Subcommand> make_advise_command();
 
 /// Creates `offprof diff BASE NEW`, which shows the differences between two runs. It does not judge them;

@@ -67,17 +67,17 @@ std::string verdict_text(const AdviceReport& report, const Page& page) {
   const Way& way = advice.recommended();
   const double slower = 100 * (seconds(way) / seconds(advice.nothing) - 1);
   std::string text = wrap(fit_text(advice), page.width, 0) + "\n";
-  text += wrap(fmt::format("{}: {}{}. It takes {}.",
-                           way.is_within ? "Recommended" : "Nothing is within the limits; nearest", way.name,
-                           way.configuration.expands_segments && !advice.does_nothing
-                               ? " (expandable segments)"
-                               : "",
-                           format_bytes(device_bytes_taken(way.metrics()))),
+  text += wrap(fmt::format(
+                   "{}: {}{}. It takes {}.",
+                   way.is_within ? "Recommended" : "Nothing is within the limits; nearest", way.name,
+                   way.configuration.expands_segments && !advice.does_nothing ? " (expandable segments)" : "",
+                   format_bytes(device_bytes_taken(way.metrics()))),
                page.width, 0) +
           "\n";
-  return text + wrap(fmt::format("Cost: {} ({:+.1f}%), against {}.", speed_text(report, way), slower,
-                                 speed_text(report, advice.nothing)),
-                     page.width, 0) +
+  return text +
+         wrap(fmt::format("Cost: {} ({:+.1f}%), against {}.", speed_text(report, way), slower,
+                          speed_text(report, advice.nothing)),
+              page.width, 0) +
          "\n";
 }
 
@@ -99,14 +99,16 @@ std::string ways_text(const Advice& advice, const Page& page) {
 std::string floor_text(const AdviceReport& report, const Page& page) {
   const StepFloor& floor = report.advice.floor;
   std::string text = fmt::format(
-      "Memory that activations have no part in: {} (parameters {}, gradients {}, optimizer states {}, buffers "
+      "Memory that activations have no part in: {} (parameters {}, gradients {}, optimizer states {}, "
+      "buffers "
       "and inputs {}).",
       format_bytes(floor.total()), format_bytes(floor.parameters), format_bytes(floor.gradients),
       format_bytes(floor.optimizer), format_bytes(floor.others));
   const auto& most = report.advice.goal.most_memory;
   if (most && *most > 0 && floor.total() > *most)
     text += fmt::format(
-        " Activations are not the problem: this alone exceeds {}. By arithmetic, FSDP needs at least {} ranks "
+        " Activations are not the problem: this alone exceeds {}. By arithmetic, FSDP needs at least {} "
+        "ranks "
         "for it; optimizer states of 8 bits, LoRA or parameter offload reduce it.",
         format_bytes(*most), (floor.total() + *most - 1) / *most);
   return wrap(text, page.width, 0) + "\n";
@@ -161,11 +163,11 @@ nlohmann::ordered_json to_json(const AdviceReport& report) {
 }
 
 std::string to_text(const AdviceReport& report, const Page& page) {
-  std::string text = verdict_text(report, page) + "\n" + ways_text(report.advice, page) +
-                     times_line(report.plain.environment.times_are_modelled, page) + floor_text(report, page) +
-                     confirmation_text(report.advice.recommended(), page) +
-                     fmt::format("{} recordings, {} simulated policies\n", report.advice.recordings,
-                                 report.advice.replayed);
+  std::string text =
+      verdict_text(report, page) + "\n" + ways_text(report.advice, page) +
+      times_line(report.plain.environment.times_are_modelled, page) + floor_text(report, page) +
+      confirmation_text(report.advice.recommended(), page) +
+      fmt::format("{} recordings, {} simulated policies\n", report.advice.recordings, report.advice.replayed);
   for (const std::string& note : report.notes) text += wrap("note: " + note, page.width, 0) + "\n";
   return text + next_text(report);
 }

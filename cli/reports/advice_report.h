@@ -13,7 +13,7 @@ namespace offprof {
 /// Result of `advise`, for both output formats.
 struct AdviceReport {
   Advice advice;
-  const Trace& plain;            ///< trace of the step with nothing done; must outlive the report
+  const Trace& plain;              ///< trace of the step with nothing done; must outlive the report
   std::vector<std::string> run{};  ///< words of the `run` of the recommended way
   bool expands_segments = false;   ///< that run needs expandable segments
   double peak_flops = 0;           ///< peak rate of the device for bfloat16; 0: not known

@@ -17,8 +17,8 @@ struct Way {
   std::string name;  ///< phrase for a table: `checkpoint 20 of 32 blocks.layer*`
   Configuration configuration{};
   Policy policy = preset_policy("keep");
-  Metrics predicted{};  ///< by a replay of the configuration's trace
-  bool is_within = false;  ///< within the goal's limits
+  Metrics predicted{};                ///< by a replay of the configuration's trace
+  bool is_within = false;             ///< within the goal's limits
   std::optional<Metrics> measured{};  ///< by a run that confirmed the prediction; nullopt: not run
 
   /// Returns the measured metrics, or the predicted ones if the way was not run.

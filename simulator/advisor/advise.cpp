@@ -75,7 +75,8 @@ class AdviceSearch {
 
   std::vector<std::shared_ptr<PreparedStep>> record(const std::vector<Configuration>& configurations) {
     std::vector<std::shared_ptr<PreparedStep>> prepared;
-    for (const RecordedStep& recorded : recorder_.record(configurations)) prepared.push_back(prepare(recorded));
+    for (const RecordedStep& recorded : recorder_.record(configurations))
+      prepared.push_back(prepare(recorded));
     return prepared;
   }
 
@@ -155,9 +156,7 @@ class AdviceSearch {
     advice_.floor = floor_of(*plain.trace);
   }
 
-  bool nothing_is_best() const {
-    return request_.objective == Objective::kTime && advice_.nothing.is_within;
-  }
+  bool nothing_is_best() const { return request_.objective == Objective::kTime && advice_.nothing.is_within; }
 
   /// Searches the program as it is, with and without expandable segments.
   void search_base() {
@@ -170,8 +169,7 @@ class AdviceSearch {
     plain_ = steps.front();
     begin(*plain_);
     base_ = steps.back() != nullptr ? steps.back() : plain_;
-    if (base_ != plain_)
-      add_way(*base_, "expandable segments", predict(*base_, preset_policy("keep")));
+    if (base_ != plain_) add_way(*base_, "expandable segments", predict(*base_, preset_policy("keep")));
     if (nothing_is_best()) return;
     progress_("simulating policies");
     add_single_ways(*base_);
@@ -201,9 +199,8 @@ class AdviceSearch {
           best = &candidate;
       return best;
     };
-    if (const Candidate* best = best_of([](const Candidate& c) {
-          return c.policy.threshold_bytes && !is_plan(c) && !has_rules(c);
-        }))
+    if (const Candidate* best = best_of(
+            [](const Candidate& c) { return c.policy.threshold_bytes && !is_plan(c) && !has_rules(c); }))
       add_way(step, "offload by a threshold", *best);
     if (const Candidate* best = best_of([](const Candidate& c) { return is_plan(c); }))
       add_way(step, "offload by a plan", *best);
@@ -288,9 +285,9 @@ class AdviceSearch {
       add_mixture(*all_checkpointed_, count_name(family, best, false), SearchExtent::kFine);
   }
 
-  /// Adds the fewest first modules whose checkpointing alone is within the memory. Checkpointing alone reserves
-  /// least with the first modules, and memory falls about evenly with their number, so that one or two
-  /// recordings beside the estimate suffice.
+  /// Adds the fewest first modules whose checkpointing alone is within the memory. Checkpointing alone
+  /// reserves least with the first modules, and memory falls about evenly with their number, so that one or
+  /// two recordings beside the estimate suffice.
   void search_first(const ModuleFamily& family) {
     if (!advice_.goal.most_memory || advice_.goal.objective != Objective::kTime) return;
     const auto none = static_cast<double>(taken_by(predict(*base_, preset_policy("keep"))));

@@ -61,7 +61,8 @@ class MixtureSearch {
 
   /// Returns true if the share should grow: memory is too large or, for Objective::kMemory, time permits.
   bool needs_more(const Metrics& metrics) const {
-    if (goal_.objective == Objective::kMemory) return !goal_.most_time || *metrics.step_time_ns <= *goal_.most_time;
+    if (goal_.objective == Objective::kMemory)
+      return !goal_.most_time || *metrics.step_time_ns <= *goal_.most_time;
     return goal_.most_memory && device_bytes_taken(metrics) > *goal_.most_memory;
   }
 
@@ -123,8 +124,8 @@ class MixtureSearch {
     bool improved = vary(sets, [](Mixture& mixture, std::size_t set) { mixture.rules = set; });
     improved |= vary(kStashes, [](Mixture& mixture, std::int64_t stash) { mixture.stash = stash; });
     improved |= vary(kWindows, [](Mixture& mixture, std::int64_t window) { mixture.prefetch = window; });
-    improved |= vary(std::vector{false, true},
-                     [](Mixture& mixture, bool spares) { mixture.spares_latest = spares; });
+    improved |=
+        vary(std::vector{false, true}, [](Mixture& mixture, bool spares) { mixture.spares_latest = spares; });
     return improved;
   }
 
