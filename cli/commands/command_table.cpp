@@ -10,6 +10,10 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof run model.pt --input 'int64[4,128]<512' --threshold 64KiB --stash 2\n"
        "  offprof run model.pt --policy policy.json -o tuned.json.gz\n",
        make_run_command},
+      {"advise", "Find the best way to run a step within a memory budget, and confirm it by a run",
+       "  offprof advise model.pt --device virtual:h100-80gb --memory-budget 78GiB\n"
+       "  offprof advise train.py --device virtual:l4 -- --batch 8\n",
+       make_advise_command},
       {"tune", "Simulate many policies on a trace, print the Pareto frontier and choose one",
        "  offprof tune t.json -o policy.json\n"
        "  offprof tune t.json --memory-budget 2GiB\n"

@@ -6,6 +6,10 @@
 
 namespace offprof {
 
+/// Creates `offprof advise PROGRAM`, which records and searches configurations and policies, and recommends
+/// one.
+std::unique_ptr<Subcommand> make_advise_command();
+
 /// Creates `offprof completion SHELL`, which prints a shell's completion script.
 std::unique_ptr<Subcommand> make_completion_command();
 

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/plugin/scratch_folder.h"
+#include "simulator/advisor/advise.h"
+
+namespace offprof {
+
+/// The environment variable of PyTorch's allocator settings, and the setting for expandable segments.
+inline constexpr const char* kAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
+inline constexpr const char* kExpandableSegments = "expandable_segments:True";
+
+/// Returns the words of `offprof run` that run the way; `policy_file` is the path of its policy. `program`
+/// has the words of a `run` of the program: `run`, `model.pt`, `--device`, ...
+std::vector<std::string> words_of_way(const std::vector<std::string>& program, const Way& way,
+                                      const std::string& policy_file);
+
+/// Records configurations of a program by runs of this executable, one process each. Its files are in a
+/// scratch folder.
+class ChildRecorder : public StepRecorder {
+ public:
+  /// `program`: see words_of_way. `is_script`: the program is a training script, whose model offprof cannot
+  /// configure. `progress` is called with the flags of each run.
+  ChildRecorder(std::vector<std::string> program, bool is_script, bool is_virtual,
+                std::function<void(const std::string&)> progress);
+
+  std::vector<RecordedStep> existing() override { return {}; }
+  bool configures_model() const override { return !is_script_; }
+  bool configures_allocator() const override;
+  std::vector<RecordedStep> record(const std::vector<Configuration>& configurations) override;
+  std::optional<Metrics> confirm(const Way& way) override;
+
+  /// Returns the trace of the step with nothing done; nullptr: not recorded yet.
+  const Trace* plain_trace() const { return plain_.get(); }
+
+ private:
+  RecordedStep record(const Configuration& configuration);
+  /// Runs offprof with these words. Returns its exit status. Throws Error if it was interrupted.
+  int run(const std::vector<std::string>& words, bool expands_segments) const;
+
+  std::vector<std::string> program_;
+  bool is_script_, is_virtual_;
+  std::function<void(const std::string&)> progress_;
+  ScratchFolder folder_;
+  std::shared_ptr<const Trace> plain_;
+};
+
+}  // namespace offprof

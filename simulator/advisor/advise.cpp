@@ -1,0 +1,367 @@
+#include "simulator/advisor/advise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "simulator/advisor/checkpoint_search.h"
+#include "simulator/advisor/mixture_search.h"
+#include "simulator/advisor/module_family.h"
+#include "simulator/steps/trace_steps.h"
+#include "simulator/tuner/goal_order.h"
+#include "simulator/tuner/tune.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+/// Families of modules that are tried; inner ones win where blocks differ much in what they save.
+constexpr std::size_t kMostFamilies = 2;
+/// Ways that are run until one of them is confirmed to be within the goal.
+constexpr int kMostConfirmations = 3;
+
+/// A recorded configuration, prepared for replay.
+struct PreparedStep {
+  Configuration configuration;
+  std::shared_ptr<const Trace> trace;
+  TraceSteps steps;
+  Link link;
+
+  explicit PreparedStep(const RecordedStep& recorded)
+      : configuration(recorded.configuration),
+        trace(recorded.trace),
+        steps(*trace),
+        link(trace->environment.link) {}
+};
+
+StepFloor floor_of(const Trace& trace) {
+  StepFloor floor;
+  floor.parameters = trace.model.parameter_bytes;
+  floor.gradients = trace.settings.optimizer == "none" ? 0 : floor.parameters;
+  for (const ProgramStorage& storage : trace.program.storages)
+    if (storage.role == StorageRole::kBuffer || storage.role == StorageRole::kInput)
+      floor.others += storage.bytes;
+  floor.optimizer = std::max<Bytes>(trace.program.resident_bytes - floor.parameters - floor.others, 0);
+  return floor;
+}
+
+std::string count_name(const ModuleFamily& family, std::size_t count, bool is_first) {
+  if (count == family.paths.size()) return fmt::format("checkpoint all {} {}", count, family.pattern);
+  return fmt::format("checkpoint {}{} of {} {}", is_first ? "the first " : "", count, family.paths.size(),
+                     family.pattern);
+}
+
+class AdviceSearch {
+ public:
+  AdviceSearch(StepRecorder& recorder, const AdviceRequest& request,
+               const std::function<void(const std::string&)>& progress)
+      : recorder_(recorder), request_(request), progress_(progress) {}
+
+  Advice run() {
+    if (const auto existing = recorder_.existing(); !existing.empty()) {
+      search_existing(existing);
+    } else {
+      search_base();
+      if (!nothing_is_best() && recorder_.configures_model()) search_configurations();
+    }
+    choose();
+    return std::move(advice_);
+  }
+
+ private:
+  // --- Recordings ---
+
+  std::vector<std::shared_ptr<PreparedStep>> record(const std::vector<Configuration>& configurations) {
+    std::vector<std::shared_ptr<PreparedStep>> prepared;
+    for (const RecordedStep& recorded : recorder_.record(configurations))
+      prepared.push_back(prepare(recorded));
+    return prepared;
+  }
+
+  /// Returns null, and notes the reason, if the configuration could not be recorded.
+  std::shared_ptr<PreparedStep> prepare(const RecordedStep& recorded) {
+    if (recorded.trace == nullptr) {
+      advice_.unrecorded.push_back({recorded.configuration, recorded.failure});
+      return nullptr;
+    }
+    ++advice_.recordings;
+    return std::make_shared<PreparedStep>(recorded);
+  }
+
+  // --- Ways ---
+
+  Way way_of(const PreparedStep& step, std::string name, const Candidate& candidate) const {
+    Way way{std::move(name), step.configuration, candidate.policy, candidate.predicted};
+    way.is_within = is_within(way.predicted, advice_.goal);
+    return way;
+  }
+
+  void add_way(const PreparedStep& step, const std::string& name, const Candidate& candidate) {
+    advice_.ways.push_back(way_of(step, name, candidate));
+  }
+
+  Candidate predict(const PreparedStep& step, const Policy& policy) {
+    ++advice_.replayed;
+    return {policy, step.steps.predict(policy, step.link)};
+  }
+
+  Candidate mix(const PreparedStep& step, SearchExtent extent) {
+    MixtureSearchResult found =
+        search_mixtures(step.steps, step.link, advice_.goal, extent, request_.threads);
+    advice_.replayed += found.replayed;
+    return std::move(found.best);
+  }
+
+  static std::string mixture_name(const std::string& configuration, const Policy& policy) {
+    std::string name = configuration;
+    const auto add = [&](const std::string& part) { name += (name.empty() ? "" : " + ") + part; };
+    if (!policy.rules.empty()) add("recompute");
+    if (policy.tensors)
+      add(fmt::format("offload {} tensors", policy.tensors->size()));
+    else if (policy.threshold_bytes)
+      add("offload all");
+    return name.empty() ? "keep" : name;
+  }
+
+  /// Adds the configuration alone, and its best mixture. Returns the mixture's rank.
+  GoalRank add_configuration(const PreparedStep& step, const std::string& name) {
+    add_way(step, name, predict(step, preset_policy("keep")));
+    return add_mixture(step, name, SearchExtent::kCoarse);
+  }
+
+  GoalRank add_mixture(const PreparedStep& step, const std::string& name, SearchExtent extent) {
+    const Candidate best = mix(step, extent);
+    if (best.policy != preset_policy("keep")) add_way(step, mixture_name(name, best.policy), best);
+    return rank_of(best.predicted, advice_.goal);
+  }
+
+  // --- Stages ---
+
+  void set_goal(const PreparedStep& step, const Metrics& keep) {
+    AdviceGoal& goal = advice_.goal;
+    goal.objective = request_.objective;
+    goal.most_memory =
+        request_.memory_budget_bytes ? request_.memory_budget_bytes : step.steps.device_memory_bytes();
+    if (!request_.max_slowdown) return;
+    const double most = static_cast<double>(*keep.step_time_ns) * (1 + *request_.max_slowdown);
+    goal.most_time = static_cast<Nanoseconds>(std::floor(most));
+  }
+
+  void begin(const PreparedStep& plain) {
+    const Candidate keep = predict(plain, preset_policy("keep"));
+    set_goal(plain, keep.predicted);
+    advice_.nothing = way_of(plain, "keep everything", keep);
+    advice_.floor = floor_of(*plain.trace);
+  }
+
+  bool nothing_is_best() const { return request_.objective == Objective::kTime && advice_.nothing.is_within; }
+
+  /// Searches the program as it is, with and without expandable segments.
+  void search_base() {
+    progress_("recording the step");
+    std::vector<Configuration> configurations(1);
+    if (recorder_.configures_allocator()) configurations.push_back({.expands_segments = true});
+    const auto steps = record(configurations);
+    if (steps.front() == nullptr)
+      throw input_error("the step cannot be recorded: " + advice_.unrecorded.front().reason);
+    plain_ = steps.front();
+    begin(*plain_);
+    base_ = steps.back() != nullptr ? steps.back() : plain_;
+    if (base_ != plain_) add_way(*base_, "expandable segments", predict(*base_, preset_policy("keep")));
+    if (nothing_is_best()) return;
+    progress_("simulating policies");
+    add_single_ways(*base_);
+    base_rank_ = add_mixture(*base_, "", SearchExtent::kCoarse);
+  }
+
+  TuneGoal tune_goal() const {
+    TuneGoal goal;
+    goal.searches_plans = true;
+    goal.threads = request_.threads;
+    goal.device_memory_bytes = advice_.goal.most_memory;
+    if (advice_.goal.objective == Objective::kTime) goal.memory_budget_bytes = advice_.goal.most_memory;
+    if (request_.max_slowdown) goal.max_slowdown = *request_.max_slowdown;
+    return goal;
+  }
+
+  /// Adds what other tools do, and the best threshold, plan and rules of the tuner.
+  void add_single_ways(const PreparedStep& step) {
+    const TuneResult tuned = tune(step.steps, step.link, tune_goal());
+    advice_.replayed += tuned.policies_tried;
+    add_way(step, "TRL's and torchtune's defaults", tuned.trl);
+    const auto best_of = [&](auto belongs) -> const Candidate* {
+      const Candidate* best = nullptr;
+      for (const Candidate& candidate : tuned.frontier)
+        if (belongs(candidate) && (best == nullptr || rank_of(candidate.predicted, advice_.goal) <
+                                                          rank_of(best->predicted, advice_.goal)))
+          best = &candidate;
+      return best;
+    };
+    if (const Candidate* best = best_of(
+            [](const Candidate& c) { return c.policy.threshold_bytes && !is_plan(c) && !has_rules(c); }))
+      add_way(step, "offload by a threshold", *best);
+    if (const Candidate* best = best_of([](const Candidate& c) { return is_plan(c); }))
+      add_way(step, "offload by a plan", *best);
+    if (tuned.placements && has_rules(tuned.placements->best))
+      add_way(step, "rules: recompute, offload, keep", tuned.placements->best);
+  }
+
+  void search_existing(const std::vector<RecordedStep>& existing) {
+    std::vector<std::shared_ptr<PreparedStep>> steps;
+    for (const RecordedStep& recorded : existing) steps.push_back(prepare(recorded));
+    plain_ = base_ = steps.front();
+    begin(*plain_);
+    progress_("simulating policies");
+    add_single_ways(*plain_);
+    add_mixture(*plain_, "", SearchExtent::kFine);
+    for (std::size_t i = 1; i < steps.size(); ++i)
+      add_configuration(*steps[i], fmt::format("configuration of trace {}", i + 1));
+  }
+
+  Configuration configured() const { return {.expands_segments = base_->configuration.expands_segments}; }
+
+  Configuration checkpointing(std::vector<std::string> paths) const {
+    Configuration configuration = configured();
+    configuration.checkpointed = std::move(paths);
+    return configuration;
+  }
+
+  /// Searches the configurations that need other recordings.
+  void search_configurations() {
+    std::vector<ModuleFamily> families = module_families(base_->trace->program);
+    if (families.size() > kMostFamilies) families.resize(kMostFamilies);
+    std::vector<Configuration> configurations(2, configured());
+    configurations[0].parameters = ParameterSettings{"host", {}};
+    configurations[1].slices = SliceSettings{};
+    configurations[1].parameters = ParameterSettings{"host", {}};
+    for (const ModuleFamily& family : families) configurations.push_back(checkpointing({family.pattern}));
+    progress_(fmt::format("recording {} configurations of the model", configurations.size()));
+    const auto steps = record(configurations);
+    if (steps[0]) add_configuration(*steps[0], "parameters on the host");
+    if (steps[1]) add_configuration(*steps[1], "layer slices");
+    const ModuleFamily* best = nullptr;
+    GoalRank best_rank, all_rank;
+    for (std::size_t i = 0; i < families.size(); ++i) {
+      if (steps[2 + i] == nullptr) continue;
+      const std::string name = count_name(families[i], families[i].paths.size(), false);
+      all_rank = add_configuration(*steps[2 + i], name);
+      if (best != nullptr && best_rank <= all_rank) continue;
+      best = &families[i];
+      best_rank = all_rank;
+      all_checkpointed_ = steps[2 + i];
+    }
+    if (best == nullptr) return;
+    search_counts(*best, best_rank);
+    search_first(*best);
+  }
+
+  /// Searches the number of evenly spread modules to checkpoint, each with its best mixture.
+  void search_counts(const ModuleFamily& family, const GoalRank& all_rank) {
+    std::map<std::size_t, GoalRank> known = {{0, base_rank_}, {family.paths.size(), all_rank}};
+    std::map<std::size_t, std::shared_ptr<PreparedStep>> recorded;
+    const auto try_all = [&](const std::vector<std::size_t>& counts) {
+      std::vector<Configuration> configurations;
+      for (const std::size_t count : counts)
+        configurations.push_back(checkpointing(evenly_spread(family.paths, count)));
+      progress_(fmt::format("recording {} of {} {} checkpointed", counts.front(), family.paths.size(),
+                            family.pattern));
+      const auto steps = record(configurations);
+      std::vector<GoalRank> ranks;
+      for (std::size_t i = 0; i < counts.size(); ++i) {
+        recorded[counts[i]] = steps[i];
+        ranks.push_back(steps[i] ? rank_of(mix(*steps[i], SearchExtent::kCoarse).predicted, advice_.goal)
+                                 : kUnreachable);
+      }
+      return ranks;
+    };
+    const std::size_t best = best_checkpoint_count(family.paths.size(), known, try_all);
+    if (const auto found = recorded.find(best); found != recorded.end() && found->second)
+      add_mixture(*found->second, count_name(family, best, false), SearchExtent::kFine);
+    else if (best == 0)
+      add_mixture(*base_, "", SearchExtent::kFine);
+    else
+      add_mixture(*all_checkpointed_, count_name(family, best, false), SearchExtent::kFine);
+  }
+
+  /// Adds the fewest first modules whose checkpointing alone is within the memory. Checkpointing alone
+  /// reserves least with the first modules, and memory falls about evenly with their number, so that one or
+  /// two recordings beside the estimate suffice.
+  void search_first(const ModuleFamily& family) {
+    if (!advice_.goal.most_memory || advice_.goal.objective != Objective::kTime) return;
+    const auto none = static_cast<double>(taken_by(predict(*base_, preset_policy("keep"))));
+    const auto all = static_cast<double>(taken_by(predict(*all_checkpointed_, preset_policy("keep"))));
+    const auto most = static_cast<double>(*advice_.goal.most_memory);
+    if (all > most || none <= all) return;
+    const auto modules = static_cast<double>(family.paths.size());
+    const auto estimate = static_cast<std::size_t>(std::ceil(modules * (none - most) / (none - all)));
+    std::vector<Configuration> configurations;
+    for (std::size_t count = std::max<std::size_t>(estimate, 2) - 1; count <= estimate + 1; ++count)
+      if (count < family.paths.size())
+        configurations.push_back(
+            checkpointing({family.paths.begin(), family.paths.begin() + static_cast<std::ptrdiff_t>(count)}));
+    progress_(fmt::format("recording the first {} of {} {} checkpointed", estimate, family.paths.size(),
+                          family.pattern));
+    for (const auto& step : record(configurations)) {
+      if (step == nullptr) continue;
+      const Way way = way_of(*step, count_name(family, step->configuration.checkpointed.size(), true),
+                             predict(*step, preset_policy("keep")));
+      if (!way.is_within) continue;
+      advice_.ways.push_back(way);
+      return;
+    }
+  }
+
+  // --- Choice ---
+
+  /// Sorts the ways, best first, and confirms the best by a run.
+  void choose() {
+    std::ranges::stable_sort(advice_.ways, {}, [&](const Way& way) { return rank(way); });
+    std::erase_if(advice_.ways, [&, known = std::vector<const Way*>()](const Way& way) mutable {
+      const bool is_known = std::ranges::any_of(known, [&](const Way* other) {
+        return other->name == way.name && other->configuration == way.configuration;
+      });
+      known.push_back(&way);
+      return is_known;
+    });
+    for (int i = 0; i < kMostConfirmations; ++i) {
+      const bool nothing = advice_.ways.empty() || rank(advice_.nothing) <= rank(advice_.ways[best_way()]);
+      advice_.does_nothing = nothing;
+      if (!nothing) advice_.best = best_way();
+      Way& way = nothing ? advice_.nothing : advice_.ways[advice_.best];
+      if (way.measured || !way.is_within) return;
+      progress_("running the recommended way");
+      way.measured = recorder_.confirm(way);
+      if (!way.measured) return;
+      way.is_within = is_within(*way.measured, advice_.goal);
+    }
+  }
+
+  std::size_t best_way() const {
+    const auto best = std::ranges::min_element(advice_.ways, {}, [&](const Way& way) { return rank(way); });
+    return static_cast<std::size_t>(best - advice_.ways.begin());
+  }
+
+  GoalRank rank(const Way& way) const { return rank_of(way.metrics(), advice_.goal); }
+
+  /// Rank of a configuration that cannot be recorded.
+  static constexpr GoalRank kUnreachable = {std::numeric_limits<Bytes>::max(), 0, 0, 0};
+
+  StepRecorder& recorder_;
+  const AdviceRequest& request_;
+  const std::function<void(const std::string&)>& progress_;
+  Advice advice_;
+  std::shared_ptr<PreparedStep> plain_, base_;  ///< without and with expandable segments, if they are chosen
+  std::shared_ptr<PreparedStep> all_checkpointed_;
+  GoalRank base_rank_;
+};
+
+}  // namespace
+
+Advice advise(StepRecorder& recorder, const AdviceRequest& request,
+              const std::function<void(const std::string&)>& progress) {
+  return AdviceSearch(recorder, request, progress).run();
+}
+
+}  // namespace offprof

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "simulator/advisor/goal.h"
+
+namespace offprof {
+
+/// Returns the number k from 0 to `modules` with the best rank, for a rank that falls to its minimum and
+/// rises again. `known` has the ranks of 0 and of `modules`, and gets those of all tried k. `try_all` returns
+/// the ranks of several k, which it may record side by side. Halves the two intervals around the best k until
+/// none is left.
+std::size_t best_checkpoint_count(
+    std::size_t modules, std::map<std::size_t, GoalRank>& known,
+    const std::function<std::vector<GoalRank>(const std::vector<std::size_t>&)>& try_all);
+
+}  // namespace offprof

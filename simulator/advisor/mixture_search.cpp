@@ -1,0 +1,164 @@
+#include "simulator/advisor/mixture_search.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "simulator/advisor/mixture.h"
+#include "simulator/tuner/settings/parallel.h"
+
+namespace offprof {
+namespace {
+
+/// Rounds over all settings; later rounds rarely improve anything.
+constexpr int kMostRounds = 3;
+constexpr Mixture kStart{.rules = 0, .share = kShareSteps, .stash = 8, .prefetch = 8, .spares_latest = false};
+/// Stashes and windows to try. A window of 8 is four of the largest storages.
+constexpr std::int64_t kStashes[] = {0, 2, 4, 8, 12, 16, 24};
+constexpr std::int64_t kWindows[] = {2, 4, 8, 12, 16, 32};
+
+class MixtureSearch {
+ public:
+  MixtureSearch(const TraceSteps& steps, const Link& link, const AdviceGoal& goal, unsigned threads)
+      : steps_(steps),
+        link_(link),
+        goal_(goal),
+        threads_(threads),
+        maker_(steps.program(preset_policy("keep")), steps.step(preset_policy("keep"))) {
+    best_ = {{.rules = 0, .share = 0}, evaluate({.rules = 0, .share = 0})};
+  }
+
+  MixtureSearchResult run(SearchExtent extent) {
+    if (maker_.movable() > 0) {
+      Mixture start = kStart;
+      consider_all({with_share(start)});
+      for (int round = 0; round < kMostRounds && improve(); ++round) {
+      }
+      if (extent == SearchExtent::kFine)
+        for (int round = 0; round < kMostRounds && refine(); ++round) {
+        }
+    }
+    return {{maker_.policy_of(best_.mixture), best_.metrics}, known_.size()};
+  }
+
+ private:
+  struct Found {
+    Mixture mixture;
+    Metrics metrics;
+  };
+
+  Metrics evaluate(const Mixture& mixture) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (const auto known = known_.find(mixture); known != known_.end()) return known->second;
+    }
+    const Metrics metrics = steps_.predict(maker_.policy_of(mixture), link_);
+    const std::scoped_lock lock(mutex_);
+    known_.emplace(mixture, metrics);
+    return metrics;
+  }
+
+  /// Returns true if the share should grow: memory is too large or, for Objective::kMemory, time permits.
+  bool needs_more(const Metrics& metrics) const {
+    if (goal_.objective == Objective::kMemory)
+      return !goal_.most_time || *metrics.step_time_ns <= *goal_.most_time;
+    return goal_.most_memory && device_bytes_taken(metrics) > *goal_.most_memory;
+  }
+
+  /// Returns the mixture with the best share, by bisection between no and all bytes.
+  Found with_share(Mixture mixture) {
+    const auto found_at = [&](std::int64_t share) {
+      Mixture at = mixture;
+      at.share = share;
+      return Found{at, evaluate(at)};
+    };
+    Found low = found_at(0), high = found_at(kShareSteps);
+    const bool is_memory = goal_.objective == Objective::kMemory;
+    if (!needs_more(low.metrics)) return low;
+    if (needs_more(high.metrics)) return better_of(low, high);
+    while (high.mixture.share - low.mixture.share > 1) {
+      Found middle = found_at((low.mixture.share + high.mixture.share) / 2);
+      (needs_more(middle.metrics) ? low : high) = std::move(middle);
+    }
+    return is_memory ? low : high;
+  }
+
+  Found better_of(const Found& a, const Found& b) const {
+    return rank_of(b.metrics, goal_) < rank_of(a.metrics, goal_) ? b : a;
+  }
+
+  /// Searches the share of each mixture, and notes the best. Returns true if it is better than before.
+  bool consider(const std::vector<Mixture>& mixtures) {
+    std::vector<Found> found(mixtures.size());
+    for_each_index(mixtures.size(), threads_, [&](std::size_t i) { found[i] = with_share(mixtures[i]); });
+    return consider_all(found);
+  }
+
+  bool consider_all(const std::vector<Found>& found) {
+    bool improved = false;
+    for (const Found& one : found) {
+      if (!has_current_ || rank_of(one.metrics, goal_) < rank_of(current_.metrics, goal_)) {
+        current_ = one;
+        improved = has_current_ = true;
+      }
+    }
+    if (rank_of(current_.metrics, goal_) < rank_of(best_.metrics, goal_)) best_ = current_;
+    return improved;
+  }
+
+  template <typename Values, typename Set>
+  bool vary(const Values& values, Set set) {
+    std::vector<Mixture> mixtures;
+    for (const auto value : values) {
+      Mixture mixture = current_.mixture;
+      set(mixture, value);
+      if (mixture != current_.mixture) mixtures.push_back(mixture);
+    }
+    return consider(mixtures);
+  }
+
+  bool improve() {
+    std::vector<std::size_t> sets(maker_.rule_sets());
+    for (std::size_t i = 0; i < sets.size(); ++i) sets[i] = i;
+    bool improved = vary(sets, [](Mixture& mixture, std::size_t set) { mixture.rules = set; });
+    improved |= vary(kStashes, [](Mixture& mixture, std::int64_t stash) { mixture.stash = stash; });
+    improved |= vary(kWindows, [](Mixture& mixture, std::int64_t window) { mixture.prefetch = window; });
+    improved |=
+        vary(std::vector{false, true}, [](Mixture& mixture, bool spares) { mixture.spares_latest = spares; });
+    return improved;
+  }
+
+  /// Tries the neighbours of the best stash and window.
+  bool refine() {
+    const Mixture centre = current_.mixture;
+    std::vector<std::int64_t> stashes, windows;
+    for (const std::int64_t by : {-3, -2, -1, 1, 2, 3}) {
+      stashes.push_back(std::max<std::int64_t>(centre.stash + by, 0));
+      windows.push_back(std::max<std::int64_t>(centre.prefetch + by, 0));
+    }
+    bool improved = vary(stashes, [](Mixture& mixture, std::int64_t stash) { mixture.stash = stash; });
+    improved |= vary(windows, [](Mixture& mixture, std::int64_t window) { mixture.prefetch = window; });
+    return improved | improve();
+  }
+
+  const TraceSteps& steps_;
+  const Link& link_;
+  const AdviceGoal& goal_;
+  unsigned threads_;
+  MixtureMaker maker_;
+  std::mutex mutex_;
+  std::map<Mixture, Metrics> known_;
+  Found current_;  ///< where the search stands; may be worse than `best_`
+  bool has_current_ = false;
+  Found best_;
+};
+
+}  // namespace
+
+MixtureSearchResult search_mixtures(const TraceSteps& steps, const Link& link, const AdviceGoal& goal,
+                                    SearchExtent extent, unsigned threads) {
+  return MixtureSearch(steps, link, goal, threads).run(extent);
+}
+
+}  // namespace offprof

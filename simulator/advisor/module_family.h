@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "traces/base/units.h"
+#include "traces/model/step_program.h"
+
+namespace offprof {
+
+/// Repeated modules of a model: those whose paths differ in numbers alone, as `layers.0` to `layers.31`.
+struct ModuleFamily {
+  std::string pattern;             ///< the paths, with `*` for each number: `layers.*`
+  std::vector<std::string> paths;  ///< in the order in which the modules first save a tensor
+  Bytes saved_bytes = 0;           ///< size of the movable storages that they save
+};
+
+/// Returns the families of at least two modules that save several movable storages each, the one with most
+/// saved bytes first; of equal ones, the outermost first. Leaves out families that save the same storages as
+/// an outer family. Modules are known by the tensors that they save (SavedTensor::module).
+std::vector<ModuleFamily> module_families(const StepProgram& program);
+
+/// Returns `count` of the paths, evenly spread, in their order. `count` is at most their number.
+std::vector<std::string> evenly_spread(const std::vector<std::string>& paths, std::size_t count);
+
+}  // namespace offprof
