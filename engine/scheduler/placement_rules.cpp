@@ -148,9 +148,16 @@ class RuleBook {
     });
     if (settle_recomputations(program_, is_lossy, result_.by_tensor) == 0 && asked)
       result_.warnings.emplace_back("no tensor that a rule places on recompute can be recomputed");
+    if (policy_.tensors) leave_unfit_to_plan();
     for (const RuledPlacement& placement : result_.by_tensor)
       if (placement && placement->recomputation != nullptr)
         add_up(placement->recomputation->use, placement->recomputation->op);
+  }
+
+  /// A plan names the tensors to move, so it also decides about those that cannot be recomputed.
+  void leave_unfit_to_plan() {
+    for (RuledPlacement& placement : result_.by_tensor)
+      if (placement && placement->reason == PlacementReason::kUnfitToRecompute) placement.reset();
   }
 
   void look_up_cost(std::size_t tensor) {

@@ -50,7 +50,7 @@ struct StepPlacements {
 /// A tensor is encoded only if one saved tensor fills the storage densely, and all saved tensors of the same
 /// content have the same transform and one dtype, because they share the copy. Otherwise only the rule's
 /// place applies (PlacementReason::kUnfitToEncode). A tensor that is to be recomputed must have recompute
-/// steps: see settle_recomputations.
+/// steps: see settle_recomputations. If it has none and the policy has a plan, threshold and plan decide.
 ///
 /// `program` and `profiles` must outlive the result. Throws NotRecorded if `profiles` lack a transform, or if
 /// a rule asks for kRecompute and the trace has no record of recompute steps. Throws Error (input) if a

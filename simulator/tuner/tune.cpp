@@ -1,5 +1,6 @@
 #include "simulator/tuner/tune.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -49,28 +50,28 @@ void add_family(const TuneInputs& inputs, PlanSpace& space, Frontier& peaks, Tun
   result.effort += found.effort;
 }
 
-void add_plans(PlanStageResult found, TuneResult& result) {
+void add_plans(const PlanStageResult& found, TuneResult& result) {
   result.plans = found.summary;
   result.policies_tried += found.summary.replayed;
   result.effort += found.effort;
-  result.frontier = std::move(found.frontier);
-  result.chosen = std::move(found.chosen);
-  result.goal_bound = found.bound;
 }
 
-/// Adds the best candidate with rules to the frontier, and chooses it if it is better for the goal than the
-/// chosen one.
-void add_placements(PlacementSearchResult found, const GoalOrder& order, TuneResult& result) {
-  result.policies_tried += found.replayed;
-  result.placements = std::move(found);
-  const Candidate& best = result.placements->best;
-  if (!has_rules(best)) return;
-  result.frontier.push_back(best);
+/// Adds the candidates with rules to the frontier.
+void add_placements(PlacementStageResult found, const GoalOrder& order, TuneResult& result) {
+  result.policies_tried += found.placements.replayed;
+  for (const Candidate& candidate : found.candidates) result.frontier.push_back(candidate);
   result.frontier = frontier_by_taken(std::move(result.frontier));
-  const bool is_chosen = result.chosen ? order.is_better(best, *result.chosen) : order.is_within(best);
-  if (!is_chosen) return;
-  result.chosen = best;
-  result.goal_bound.reset();
+  result.placements = std::move(found.placements);
+  for (const Candidate& candidate : found.candidates)
+    if (order.distance(candidate) < order.distance(result.placements->best))
+      result.placements->best = candidate;
+}
+
+/// Returns true if the policy keeps, moves or recomputes tensors, and does nothing else with them.
+bool has_bound(const Candidate& candidate) {
+  return std::ranges::all_of(candidate.policy.rules, [](const PolicyRule& rule) {
+    return rule.placement.transform.empty() && !takes_disk(rule.placement.place);
+  });
 }
 
 /// Searches for the policy that takes the place of the chosen one in other programs.
@@ -100,19 +101,23 @@ TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal,
 
   begin_stage("trying thresholds, stash sizes and prefetch windows");
   add_family(inputs, space, peaks, result);
-  result.frontier = device_frontier.from_peaks(peaks);
-  result.chosen = order.choose(result.frontier);
-  const std::optional<Candidate> by_threshold = result.chosen;
+  const std::optional<Candidate> by_threshold = order.choose(device_frontier.from_peaks(peaks));
 
   if (goal.searches_plans) {
     begin_stage("searching plans");
     const bool is_certain = goes_by_facts(inputs.step, result.family.slack_ns);
-    add_plans(search_plans(inputs, order, space, is_certain, peaks, device_frontier), result);
+    add_plans(search_plans(inputs, space, is_certain, peaks, begin_stage), result);
   }
+  result.frontier = device_frontier.from_peaks(peaks);
 
   begin_stage("searching placements");
-  if (auto found = search_placements(inputs, order, result.chosen))
+  if (auto found = search_placements(inputs, order, result.frontier))
     add_placements(std::move(*found), order, result);
+  result.chosen = order.choose(result.frontier);
+  if (goal.searches_plans && result.chosen && has_bound(*result.chosen)) {
+    begin_stage("computing the lower bound");
+    result.goal_bound = bound_for_goal(inputs, order, space, *result.chosen);
+  }
 
   if (result.chosen && is_plan(*result.chosen)) {
     begin_stage("searching rules near the plan");

@@ -27,18 +27,27 @@ struct FamilySearch {
 
 struct PlanSearchSummary {
   std::size_t versions = 0;  ///< storage contents that may move: a plan selects among these
+  std::size_t mixtures = 0;  ///< sets of recomputed tensors with which plans were searched
   std::size_t replayed = 0;
-  bool is_whole = false;  ///< all plans were covered
+  bool is_whole = false;  ///< all plans without recomputation were covered
   /// True if no plan at all is better for the goal. Same exceptions as FamilySearch::is_exact.
   bool is_exhaustive = false;
 };
 
-/// Lower bound for every policy of the offload scheduler under the goal: on the step time in nanoseconds if
-/// there is a memory budget, otherwise on the device peak in bytes.
+/// Family of policies of the offload scheduler for which a bound holds, with any stash, window and streams.
+enum class BoundFamily {
+  kOffload,             ///< tensors stay on the device or move to host memory
+  kOffloadAndRecompute  ///< tensors may also be recomputed
+};
+
+/// Lower bound under the goal: on the step time in nanoseconds if there is a memory budget, otherwise on the
+/// device peak in bytes. It holds for every policy of the family. With recomputation, the bound assumes that
+/// it takes no time.
 struct GoalBound {
   double value = 0;
   double gap = 0;  ///< (chosen policy's step time, or the device memory that it takes, - value) / value
   std::size_t rows = 0;
+  BoundFamily family = BoundFamily::kOffload;
 };
 
 /// Parts of the chosen policy's step time beyond that of the step without offloading, and the possible gains.
@@ -100,8 +109,8 @@ struct TuneResult {
   Bytes device_peak_bound_bytes = 0;
   Nanoseconds step_time_bound_ns = 0;
   std::size_t least_peak_event = 0;  ///< index in Step::events() of the event that reaches the peak bound
-  /// Set if plans were searched and the chosen policy encodes nothing: with transforms, a policy may lie
-  /// below it.
+  /// Set if plans were searched and the chosen policy is of a family for which there is a bound: it neither
+  /// encodes tensors nor puts them on a disk.
   std::optional<GoalBound> goal_bound;
   std::optional<PlacementSearchResult> placements;  ///< set if they were searched
   ChoiceExplanation explanation;                    ///< of the chosen policy; empty if there is none

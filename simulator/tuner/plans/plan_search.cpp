@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -47,7 +48,7 @@ void PlanSearch::run(const Aim& aim, const std::vector<double>& shares) {
   const std::size_t runs_left = std::max<std::size_t>(limits_.runs - std::min(limits_.runs, runs_++), 1);
   const std::size_t replays = (limits_.replays - std::min(limits_.replays, replays_)) / runs_left;
   const std::size_t most = replays_ + replays;
-  const bool is_small = versions_.size() <= limits_.exhaustive_versions;
+  const bool is_small = limits_.tries_all && versions_.size() <= limits_.exhaustive_versions;
   may_replay_ = is_small ? replays_ + replays / kLocalShare : most;
   is_exhaustive_ = versions_.empty();
   if (versions_.empty()) return;
@@ -57,6 +58,31 @@ void PlanSearch::run(const Aim& aim, const std::vector<double>& shares) {
   if (!is_small) return;
   go_through_all(shares);
   if (!is_exhaustive_) improve(shares);
+}
+
+void PlanSearch::run_whole(const std::vector<double>& shares) {
+  aim_ = {};
+  may_replay_ = limits_.replays;
+  is_exhaustive_ = versions_.empty();
+  if (!versions_.empty() && versions_.size() <= limits_.exhaustive_versions) go_through_all(shares);
+}
+
+void PlanSearch::bridge(const Candidate& from, const Candidate& to, std::size_t most) {
+  may_replay_ = limits_.replays;
+  Plan plan = plan_of(from.policy);
+  const Plan goal = plan_of(to.policy);
+  std::vector<std::size_t> differing;
+  for (std::size_t v = 0; v < versions_.size(); ++v)
+    if (plan.moved[v] != goal.moved[v]) differing.push_back(v);
+  const std::size_t steps = std::min(differing.size(), std::max<std::size_t>(most / 2, 1));
+  std::vector<Plan> plans;
+  for (std::size_t i = 0, changed = 0; i < steps; ++i) {
+    for (; changed < (i + 1) * differing.size() / steps; ++changed)
+      plan.moved[differing[changed]] = goal.moved[differing[changed]];
+    plans.push_back(plan);
+    plans.push_back({plan.moved, goal.setting});
+  }
+  if (!plans.empty() && most_plans() > 0) replay_all(plans);
 }
 
 /// Tries the sets most similar to the relaxation's first; tries none if they are too many. For the sets left
@@ -86,6 +112,7 @@ PlanSearch::Plan PlanSearch::plan_that_moves(PlanSets::Set set) const {
 
 /// Returns true if a plan whose peak is at least `least_peak` could be better than the known ones.
 bool PlanSearch::can_serve(Bytes least_peak) const {
+  if (!aim_.most_peak && !aim_.most_time) return !frontier_.reaches(least_peak, keep_time_);
   const Metrics& best = frontier_.best(aim_).predicted;
   if (aim_.most_peak) {
     const bool is_best = *best.device_peak_bytes <= *aim_.most_peak && *best.step_time_ns <= keep_time_;
@@ -158,7 +185,10 @@ bool PlanSearch::sweep_neighbours(const std::vector<double>& shares) {
 }
 
 SettingSweep PlanSearch::settings_sweep(std::size_t replays) {
-  return SettingSweep(tree_, frontier_, {replays, aim_, limits_.threads, limits_.shares});
+  const bool has_aim = aim_.most_peak || aim_.most_time;
+  return SettingSweep(
+      tree_, frontier_,
+      {replays, has_aim ? std::optional(aim_) : std::nullopt, limits_.threads, limits_.shares});
 }
 
 void PlanSearch::add_settings(SettingSweep& sweep, const Plan& plan) const {
@@ -268,7 +298,8 @@ bool PlanSearch::nudge_setting() {
 }
 
 bool PlanSearch::replay_all(const std::vector<Plan>& plans) {
-  const Candidate before = frontier_.best(aim_);
+  const bool has_aim = aim_.most_peak || aim_.most_time;
+  const std::optional<Candidate> before = has_aim ? std::optional(frontier_.best(aim_)) : std::nullopt;
   last_.assign(std::min(plans.size(), most_plans()), {});
   std::vector<ReplayTree::Job> jobs(last_.size());
   for (std::size_t i = 0; i < last_.size(); ++i) jobs[i].policy = policy_of(plans[i]);
@@ -278,7 +309,7 @@ bool PlanSearch::replay_all(const std::vector<Plan>& plans) {
   for (std::size_t i = 0; i < last_.size(); ++i) last_[i].policy = std::move(jobs[i].policy);
   replays_ += last_.size();
   for (const Candidate& candidate : last_) frontier_.add(candidate);
-  return beats(frontier_.best(aim_), before);
+  return before && beats(frontier_.best(aim_), *before);
 }
 
 /// Returns the number of plans that can be replayed together.

@@ -25,6 +25,8 @@ class PlanSearch {
     std::size_t exhaustive_versions = 14;
     /// Number of calls of `run`: each gets an equal part of the replays that the earlier calls left.
     std::size_t runs = 1;
+    /// True: `run` ends with all sets of few versions.
+    bool tries_all = true;
     unsigned threads = 0;
     bool shares = true;  ///< see ReplayTree::Options
   };
@@ -38,10 +40,18 @@ class PlanSearch {
   /// with a share near 0 or 1 are changed last.
   void run(const Aim& aim, const std::vector<double>& shares);
 
+  /// Tries all sets of few versions, with every setting, for the whole frontier. Spends all replays that are
+  /// left. `shares` as in `run`; the most similar sets are tried first.
+  void run_whole(const std::vector<double>& shares);
+
+  /// Replays plans between those of two candidates: their moved versions are exchanged one after the other.
+  /// Fills the frontier between them. At most `most` plans.
+  void bridge(const Candidate& from, const Candidate& to, std::size_t most);
+
   std::size_t replays() const { return replays_; }
   const ReplayEffort& effort() const { return effort_; }
-  /// Returns true if the last `run` covered all plans. Then none is better than the frontier's best for its
-  /// aim, provided that a larger stash or window never makes a step longer (SettingRange).
+  /// Returns true if the last `run` or `run_whole` covered all plans. Then none is better than the frontier's
+  /// best for its aim, provided that a larger stash or window never makes a step longer (SettingRange).
   bool is_exhaustive() const { return is_exhaustive_; }
 
  private:

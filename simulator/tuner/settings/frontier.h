@@ -42,6 +42,7 @@ class Frontier {
   const Candidate& best(const Aim& aim) const;
 
   const std::vector<Candidate>& candidates() const { return candidates_; }
+  std::size_t most_runners_up() const { return most_runners_up_; }
 
   /// Returns the candidates that are dominated by the smallest margin: a share of the peak or of the time,
   /// whichever is less. Another measure of memory, close to the peak, may rank them differently. No two of

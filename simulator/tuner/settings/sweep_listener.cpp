@@ -1,6 +1,7 @@
 #include "simulator/tuner/settings/sweep_listener.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace offprof {
 
@@ -13,19 +14,29 @@ SweepListener::SweepListener(const Step& step)
   for (const std::int32_t storage : step.residents()) ++held_[storage];
 }
 
-std::int32_t SweepListener::own_storage(std::int32_t storage) const {
-  const auto programs = static_cast<std::int32_t>(held_.size());
-  return storage < programs ? storage : copied_in_[storage - programs];
-}
-
-void SweepListener::on_allocate(std::int32_t storage, Bytes bytes) {
-  if (held_[own_storage(storage)]++ > 0) return;
+void SweepListener::add_live(Bytes bytes) {
   live_bytes_ += bytes;
   least_peak_ = std::max(least_peak_, live_bytes_);
 }
 
+void SweepListener::on_allocate(std::int32_t storage, Bytes bytes) {
+  const auto programs = static_cast<std::int32_t>(held_.size());
+  if (storage >= programs) {
+    if (storage - programs >= static_cast<std::int32_t>(added_.size())) added_.resize(storage - programs + 1);
+    added_[storage - programs] = {std::exchange(comes_in_, -1), bytes};
+    storage = added_[storage - programs].own;
+  }
+  if (storage < 0 || held_[storage]++ == 0) add_live(bytes);
+}
+
 void SweepListener::on_free(std::int32_t storage) {
-  if (--held_[own_storage(storage)] == 0) live_bytes_ -= step_.storage_bytes()[own_storage(storage)];
+  const auto programs = static_cast<std::int32_t>(held_.size());
+  const bool is_added = storage >= programs;
+  const std::int32_t own = is_added ? added_[storage - programs].own : storage;
+  if (own < 0)
+    live_bytes_ -= added_[storage - programs].bytes;
+  else if (--held_[own] == 0)
+    live_bytes_ -= step_.storage_bytes()[own];
 }
 
 void SweepListener::on_event(std::size_t index, Nanoseconds) {
@@ -41,7 +52,8 @@ void SweepListener::on_command(const Command& command, Nanoseconds) {
   if (std::holds_alternative<CopyOut>(command)) ++copies_out_;
   const auto* const copy = std::get_if<CopyIn>(&command);
   if (copy == nullptr) return;
-  copied_in_.push_back(static_cast<std::int32_t>(step_.requests()[copy->tensor].storage));
+  ++copies_in_;
+  comes_in_ = static_cast<std::int32_t>(step_.requests()[copy->tensor].storage);
   is_unasked_[copy->copy] = true;
 }
 

@@ -18,7 +18,7 @@ class SweepListener final : public ReplayListener {
 
   Bytes least_peak() const { return least_peak_; }
   std::int64_t copies_out() const { return copies_out_; }
-  std::int64_t copies_in() const { return static_cast<std::int64_t>(copied_in_.size()); }
+  std::int64_t copies_in() const { return copies_in_; }
   /// Returns the number of those copies in whose tensors backward has unpacked.
   std::int64_t asked_copies_in() const { return asked_copies_in_; }
 
@@ -30,16 +30,22 @@ class SweepListener final : public ReplayListener {
   void on_placement(SavedId tensor, const PackDecision& decision) override;
 
  private:
-  std::int32_t own_storage(std::int32_t storage) const;
+  /// A storage of the replay that the step program does not have: of a reload, or of a recomputation.
+  struct Added {
+    std::int32_t own = -1;  ///< the reloaded tensor's own storage; -1: of a recomputation
+    Bytes bytes = 0;
+  };
+
+  void add_live(Bytes bytes);
 
   const Step& step_;
   std::vector<std::int32_t> held_;  ///< by storage of the step program: live storages, its copies included
-  /// By storage of a reload, counted from the end of the step program's storages: the tensor's own storage.
-  std::vector<std::int32_t> copied_in_;
+  std::vector<Added> added_;        ///< counted from the end of the step program's storages
+  std::int32_t comes_in_ = -1;      ///< own storage of the copy in whose storage is allocated next; -1: none
   Bytes live_bytes_, least_peak_;
   std::vector<CopyId> copy_of_;   ///< by saved tensor; -1: kept, or not saved yet
   std::vector<bool> is_unasked_;  ///< by copy: it was copied in, but not unpacked since
-  std::int64_t copies_out_ = 0, asked_copies_in_ = 0;
+  std::int64_t copies_out_ = 0, copies_in_ = 0, asked_copies_in_ = 0;
 };
 
 }  // namespace offprof
