@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -162,7 +163,7 @@ RulePolicySearch search_rule_policies(const TuneInputs& inputs, const GoalOrder&
     const Groups groups = groups_of(program, *plan.policy.tensors, *base.threshold_bytes);
     for (const double cut_off : cut_offs_of(groups)) {
       policies.push_back(base);
-      policies.back().rules = RuleWriter(cut_off).write(groups);
+      std::ranges::copy(RuleWriter(cut_off).write(groups), std::back_inserter(policies.back().rules));
     }
   }
   std::vector<Candidate> candidates(policies.size());

@@ -46,8 +46,8 @@ struct Policy {
   Bytes disk_buffer_bytes = kDefaultDiskBuffer;
   /// The first rule that matches a movable saved tensor decides its placement. If no rule matches, the
   /// threshold and the plan decide; with a plan, that also holds for a tensor that a rule places at
-  /// kRecompute and that cannot be recomputed. kTrl: rules match every saved tensor, and can only place it on the
-  /// device.
+  /// kRecompute and that cannot be recomputed. kTrl: rules match every saved tensor, and can only place it on
+  /// the device.
   std::vector<PolicyRule> rules{};
 
   bool operator==(const Policy&) const = default;
