@@ -44,10 +44,9 @@ struct Policy {
   /// Host memory for transfers to and from the disk, beside `host_memory_bytes`. A tensor larger than this is
   /// transferred alone.
   Bytes disk_buffer_bytes = kDefaultDiskBuffer;
-  /// The first rule that matches a movable saved tensor decides its placement. If no rule matches, the
-  /// threshold and the plan decide; with a plan, that also holds for a tensor that a rule places at
-  /// kRecompute and that cannot be recomputed. kTrl: rules match every saved tensor, and can only place it on
-  /// the device.
+  /// The first rule that matches a movable saved tensor decides its placement; with a plan, a recompute rule
+  /// decides only for tensors that can be recomputed. If none decides, the threshold and the plan do. kTrl:
+  /// rules match every saved tensor, and can only place it on the device.
   std::vector<PolicyRule> rules{};
 
   bool operator==(const Policy&) const = default;
