@@ -3,7 +3,7 @@
 # Python environment in .deps/python.
 #
 #   scripts/setup.sh [--small] [--torch VERSION] [--lint] [--python] [--programs] [--fuzz] [--nightly] [--coverage]
-#                    [--hta] [--browser] [--libtorch-dir DIR]
+#                    [--hta] [--browser] [--shells] [--libtorch-dir DIR]
 #
 #   --small               only the requirements of the small flavour: no LibTorch
 #   --torch VERSION       LibTorch of this version instead of the default, for example 2.15, in
@@ -19,6 +19,7 @@
 #   --coverage            also the requirements of scripts/coverage.sh
 #   --hta                 also Holistic Trace Analysis in .deps/hta, for the test that it can read our traces
 #   --browser             also a headless Chromium (98 MB to download), for the tests of the report page
+#   --shells              also zsh, fish and man (10 MB to download), for the tests of completion and man pages
 #   --libtorch-dir DIR    folder for LibTorch
 #
 # Asks no questions. Skips what is already installed, so that a second run does nothing and needs neither the
@@ -48,6 +49,7 @@ nightly=false
 coverage=false
 hta=false
 browser=false
+shells=false
 torch_version=
 libtorch_dir=
 python_dir=
@@ -69,6 +71,7 @@ parse_arguments() {
         --coverage) coverage=true ;;
         --hta) hta=true ;;
         --browser) browser=true ;;
+        --shells) shells=true ;;
         --libtorch-dir)
             [ $# -ge 2 ] || die 2 "--libtorch-dir needs a folder"
             libtorch_dir=$(realpath -m -- "$2")
@@ -161,6 +164,13 @@ LIST
     # A Chromium of another package serves as well.
     if $browser && ! command -v chromium google-chrome >/dev/null; then
         echo "chromium-headless-shell chromium-headless-shell opens the report page in tests"
+    fi
+    if $shells; then
+        cat <<'LIST'
+zsh zsh loads the completion script in tests
+fish fish loads the completion script in tests
+man-db man renders the man pages in tests
+LIST
     fi
     if $nightly; then echo "stress-ng stress-ng keeps the machine busy while tests run"; fi
     if $coverage; then

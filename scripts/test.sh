@@ -53,9 +53,9 @@ run_tests() {  # BUILD [FOLDER_IN_BUILD [SUMMARY_OPTION...]]: the tests of that 
 }
 
 case ${presets[*]} in
-small | tsan) "$root/scripts/setup.sh" --small ;;
-torch-*) "$root/scripts/setup.sh" --hta --python --browser --torch "${presets[0]#torch-}" ;;
-*) "$root/scripts/setup.sh" --hta --programs --browser ;;
+small | tsan) "$root/scripts/setup.sh" --small --shells ;;
+torch-*) "$root/scripts/setup.sh" --hta --python --browser --shells --torch "${presets[0]#torch-}" ;;
+*) "$root/scripts/setup.sh" --hta --programs --browser --shells ;;
 esac
 for preset in "${presets[@]}"; do
     case $preset in

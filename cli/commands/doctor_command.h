@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/base/command.h"
-#include "cli/commands/doctor_checks.h"
+#include "cli/doctor/doctor_checks.h"
 
 namespace offprof {
 

@@ -1,4 +1,4 @@
-#include "cli/commands/doctor_checks.h"
+#include "cli/doctor/doctor_checks.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
