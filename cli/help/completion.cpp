@@ -155,7 +155,9 @@ class LineReader {
     return found;
   }
 
+  /// Nothing follows a word that should have been an action and is none.
   Completion complete_action(const std::string& word) const {
+    if (arguments_ > 0 && !actions_of(*app_).empty()) return {};
     Completion found = actions_with_prefix(*app_, word);
     return found.candidates.empty() && word.empty() && !options_ended_ ? complete_option("-") : found;
   }
