@@ -318,13 +318,7 @@ class AdviceSearch {
   /// Sorts the ways, best first, and confirms the best by a run.
   void choose() {
     std::ranges::stable_sort(advice_.ways, {}, [&](const Way& way) { return rank(way); });
-    std::erase_if(advice_.ways, [&, known = std::vector<const Way*>()](const Way& way) mutable {
-      const bool is_known = std::ranges::any_of(known, [&](const Way* other) {
-        return other->name == way.name && other->configuration == way.configuration;
-      });
-      known.push_back(&way);
-      return is_known;
-    });
+    remove_duplicates();
     for (int i = 0; i < kMostConfirmations; ++i) {
       const bool nothing = advice_.ways.empty() || rank(advice_.nothing) <= rank(advice_.ways[best_way()]);
       advice_.does_nothing = nothing;
@@ -336,6 +330,18 @@ class AdviceSearch {
       if (!way.measured) return;
       way.is_within = is_within(*way.measured, advice_.goal);
     }
+  }
+
+  /// Keeps the first of the ways with equal names and configurations.
+  void remove_duplicates() {
+    std::vector<Way> distinct;
+    for (Way& way : advice_.ways) {
+      const auto is_same = [&](const Way& other) {
+        return other.name == way.name && other.configuration == way.configuration;
+      };
+      if (std::ranges::none_of(distinct, is_same)) distinct.push_back(std::move(way));
+    }
+    advice_.ways = std::move(distinct);
   }
 
   std::size_t best_way() const {
