@@ -193,7 +193,7 @@ Completion complete(const CLI::App& program, const std::vector<std::string>& wor
 
 std::string to_lines(const Completion& completion) {
   std::string text = fmt::format("{}\n", name_of(completion.shell_names));
-  for (const Candidate& candidate : completion.candidates)
+  for (const CompletionCandidate& candidate : completion.candidates)
     text += fmt::format("{} {}\n", candidate.word, candidate.description);
   return text;
 }

@@ -13,7 +13,7 @@ namespace offprof {
 inline constexpr const char* kCompleteWord = "__complete";
 
 /// A word that may stand at the end of a command line.
-struct Candidate {
+struct CompletionCandidate {
   std::string word;
   std::string description;  ///< one line; empty: none
 };
@@ -21,7 +21,7 @@ struct Candidate {
 /// The words that may stand at the end of a command line.
 struct Completion {
   ShellNames shell_names = ShellNames::kNone;
-  std::vector<Candidate> candidates;
+  std::vector<CompletionCandidate> candidates;
 };
 
 /// Completes the last of `words`, which may be empty. `words` lacks the name of the program, and is not
