@@ -1,18 +1,15 @@
 #include "cli/advice/child_recorder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <utility>
 
+#include "cli/advice/failure_reason.h"
 #include "cli/plugin/foreground_command.h"
-#include "cli/reports/next_command.h"
 #include "cli/reports/tuned_configuration.h"
-#include "traces/analysis/fingerprint.h"
-#include "traces/base/error.h"
+#include "cli/reports/way_words.h"
 #include "traces/format/policy_io.h"
 #include "traces/format/trace_io.h"
 #include "traces/io/file.h"
@@ -28,23 +25,7 @@ void add(std::vector<std::string>& words, const std::vector<std::string>& option
   words.insert(std::ranges::find(words, "--"), options.begin(), options.end());
 }
 
-RunSettings settings_of(const Configuration& configuration) {
-  RunSettings settings;
-  settings.checkpointed = configuration.checkpointed;
-  settings.slices = configuration.slices;
-  settings.parameters = configuration.parameters;
-  return settings;
-}
-
 }  // namespace
-
-std::vector<std::string> words_of_way(const std::vector<std::string>& program, const Way& way,
-                                      const std::string& policy_file) {
-  std::vector<std::string> words = program;
-  add(words, configuration_words(settings_of(way.configuration)));
-  add(words, {"--policy", way.policy == preset_policy("keep") ? "keep" : policy_file});
-  return words;
-}
 
 ChildRecorder::ChildRecorder(std::vector<std::string> program, bool is_script, bool is_virtual,
                              std::function<void(const std::string&)> progress)
@@ -69,34 +50,30 @@ std::vector<RecordedStep> ChildRecorder::record(const std::vector<Configuration>
 RecordedStep ChildRecorder::record(const Configuration& configuration) {
   std::vector<std::string> words = program_;
   const std::string path = folder_.file("trace.json");
-  add(words, configuration_words(settings_of(configuration)));
-  progress_("recording: " + flags_of(settings_of(configuration)));
+  add(words, configuration_words(with_configuration({}, configuration)));
+  progress_("recording " + name_of(configuration));
   add(words, {"--policy", "keep", "--transforms", "recompute", "-q", "-o", path});
   if (is_virtual_) add(words, {"--device-memory", kAmpleMemory});
   // One measured step suffices: predictions follow the allocator through as many as a run measures.
   if (!is_script_) add(words, {"--steps", "1"});
   if (const int status = run(words, configuration.expands_segments); status != 0)
-    return {configuration, nullptr,
-            fmt::format("`{}` ended with exit status {}", command_line(words), status)};
+    return {configuration, nullptr, failure_reason(read_file(errors_), status), {}};
   auto trace = std::make_shared<Trace>(read_trace(path));
   std::filesystem::remove(path);
   trace->settings.device_memory_bytes.reset();
   if (!is_script_) trace->settings.steps = RunSettings{}.steps;
-  return {configuration, std::move(trace), {}};
+  return {configuration, std::move(trace), {}, {}};
 }
 
 std::optional<Metrics> ChildRecorder::confirm(const Way& way) {
   const std::string policy = folder_.file("policy.json"), path = folder_.file("confirmed.json");
-  RunSettings settings = plain_->settings;
-  const RunSettings configured = settings_of(way.configuration);
-  settings.checkpointed = configured.checkpointed;
-  settings.slices = configured.slices;
-  settings.parameters = configured.parameters;
-  write_file(policy,
-             format_policy_file({way.policy, way.predicted, fingerprint_of_run(plain_->model, settings)}));
+  write_file(policy, format_policy_file(policy_file_of(way, *plain_)));
   std::vector<std::string> words = words_of_way(program_, way, policy);
   add(words, {"-q", "-o", path});
-  if (run(words, way.configuration.expands_segments) != 0) return std::nullopt;
+  if (const int status = run(words, way.configuration.expands_segments); status != 0) {
+    confirmation_failure_ = failure_reason(read_file(errors_), status);
+    return std::nullopt;
+  }
   return read_trace(path).metrics;
 }
 
@@ -107,8 +84,8 @@ int ChildRecorder::run(const std::vector<std::string>& words, bool expands_segme
   std::ranges::copy(words, std::back_inserter(command));
   std::map<std::string, std::string> variables;
   if (expands_segments) variables[kAllocatorVariable] = kExpandableSegments;
-  const ForegroundEnd end = run_in_foreground(command, variables, CommandOutput::kDiscarded);
-  if (end.signal != 0) throw environment_error("a recording was interrupted by a signal");
+  const ForegroundEnd end = run_in_foreground(command, variables, CommandOutput::kDiscarded, errors_);
+  if (end.signal != 0) throw EndedBySignal{end.signal};
   return end.status;
 }
 

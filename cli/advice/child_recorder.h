@@ -15,11 +15,6 @@ namespace offprof {
 inline constexpr const char* kAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
 inline constexpr const char* kExpandableSegments = "expandable_segments:True";
 
-/// Returns the words of `offprof run` that run the way; `policy_file` is the path of its policy. `program`
-/// has the words of a `run` of the program: `run`, `model.pt`, `--device`, ...
-std::vector<std::string> words_of_way(const std::vector<std::string>& program, const Way& way,
-                                      const std::string& policy_file);
-
 /// Records configurations of a program by runs of this executable, one process each. Its files are in a
 /// scratch folder.
 class ChildRecorder : public StepRecorder {
@@ -37,17 +32,22 @@ class ChildRecorder : public StepRecorder {
 
   /// Returns the trace of the step with nothing done; nullptr: not recorded yet.
   const Trace* plain_trace() const { return plain_.get(); }
+  /// Returns why the last run that was to confirm a way failed; empty if none failed.
+  const std::string& confirmation_failure() const { return confirmation_failure_; }
 
  private:
   RecordedStep record(const Configuration& configuration);
-  /// Runs offprof with these words. Returns its exit status. Throws Error if it was interrupted.
+  /// Runs offprof with these words. Returns its exit status; its standard error is in `errors_`. Throws
+  /// EndedBySignal if it was interrupted.
   int run(const std::vector<std::string>& words, bool expands_segments) const;
 
   std::vector<std::string> program_;
   bool is_script_, is_virtual_;
   std::function<void(const std::string&)> progress_;
   ScratchFolder folder_;
+  std::string errors_ = folder_.file("errors.txt");
   std::shared_ptr<const Trace> plain_;
+  std::string confirmation_failure_;
 };
 
 }  // namespace offprof

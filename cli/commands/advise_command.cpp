@@ -1,17 +1,17 @@
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "cli/advice/child_recorder.h"
+#include "cli/advice/trace_recorder.h"
 #include "cli/commands/commands.h"
-#include "cli/options/device_options.h"
 #include "cli/options/options.h"
 #include "cli/options/script_options.h"
+#include "cli/plugin/foreground_command.h"
 #include "cli/reports/advice_report.h"
 #include "cli/reports/next_command.h"
+#include "cli/reports/way_words.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
-#include "traces/analysis/fingerprint.h"
-#include "traces/base/error.h"
 #include "traces/format/policy_io.h"
 #include "traces/io/file.h"
 
@@ -24,12 +24,48 @@ class AdviseCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
     program_.add_to(app, "Training script (train.py) or TorchScript module (model.pt)");
+    add_run_options(app);
+    add_goal_options(app);
+    CLI::Option* traces =
+        app.add_option("-t,--trace", traces_,
+                       "Compare this trace of a run without recording; repeat --trace for the other "
+                       "configurations of the model; the first one is the step with nothing done")
+            ->type_name("FILE")
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    for (const char* name : {"PROGRAM", "--module", "--python", "--patience", "--shape", "--step-function",
+                             "--input", "--load", "--loss", "--optimizer", "--device", "--kernel-times"})
+      traces->excludes(app.get_option(name));
+    add_output_option(app, output_, "File for the policy of the recommended way (default: none)");
+  }
+
+  ExitStatus run(Context& context) override {
+    if (!output_.empty()) check_writable(output_);
+    try {
+      return traces_.empty() ? advise_program(context) : advise_traces(context);
+    } catch (const EndedBySignal& end) {
+      return status_of_signal(end.signal);
+    }
+  }
+
+ private:
+  /// Adds the options that every recording is given.
+  void add_run_options(CLI::App& app) {
     app.add_option("--input", inputs_, "Input of a model: see offprof run")->type_name("SPEC");
-    app.add_option("--optimizer", optimizer_, "Optimizer of a model: none, sgd, adamw (default adamw)")
-        ->type_name("NAME");
-    add_parsed_option(
-        app, "--device", "DEVICE", [this](const std::string& text) { device_ = text; },
-        "Device to record and run on: see offprof run (default virtual)");
+    app.add_option("--load", loaded_from_, "Checkpoint of a model: see offprof run")->type_name("FILE");
+    add_choice_option<std::string>(app, "--loss", loss_, {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
+                                   "Loss of a model: see offprof run (default auto)");
+    add_choice_option<std::string>(app, "--optimizer", optimizer_,
+                                   {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
+                                   "Optimizer of a model (default adamw)");
+    app.add_option("--device", device_, "Device to record and run on: see offprof run (default virtual)")
+        ->type_name("DEVICE");
+    app.add_option("--kernel-times", kernel_times_,
+                   "virtual: kernel times from a trace that was recorded on a GPU")
+        ->type_name("FILE");
+  }
+
+  void add_goal_options(CLI::App& app) {
     add_capacity_option(app, "--memory-budget", request_.memory_budget_bytes,
                         "Limit of device memory (default: the device's memory)");
     add_parsed_option(
@@ -41,78 +77,110 @@ class AdviseCommand : public Subcommand {
     add_choice_option<Objective>(app, "--goal", request_.objective,
                                  {{"time", Objective::kTime}, {"memory", Objective::kMemory}},
                                  "What to minimize within the limits (default time)");
-    add_output_option(app, output_, "File for the policy of the recommended way (default: none)");
   }
 
-  ExitStatus run(Context& context) override {
+  ExitStatus advise_program(Context& context) {
     program_.choose_program(context.argv());
-    if (!output_.empty()) check_writable(output_);
-    StatusLine status = context.status_line();
-    const auto progress = [&](const std::string& what) {
-      status.show(what);
-      context.detail(what);
-    };
+    program_.request();  // refuses a choice of steps that does not exist before anything is recorded
     const std::vector<std::string> words = run_words();
-    ChildRecorder recorder(words, program_.is_script(), device_.starts_with("virtual"), progress);
-    AdviceReport report{advise(recorder, request_, progress), *recorder.plain_trace()};
+    StatusLine status = context.status_line();
+    const auto progress = progress_for(context, status);
+    ChildRecorder recorder(words, program_.is_script(), is_virtual(device_), progress);
+    Advice advice = advise(recorder, request_, progress);
     status.wipe();
-    const Way& way = report.advice.recommended();
-    const std::string policy_file = output_.empty() ? "policy.json" : output_;
-    report.expands_segments = way.configuration.expands_segments;
-    report.run = words_of_way(words, way, policy_file);
-    report.peak_flops = peak_flops();
+    AdviceReport report{std::move(advice), *recorder.plain_trace()};
+    report.notes = report.plain.notes;
+    if (const std::string& failure = recorder.confirmation_failure(); !failure.empty())
+      report.notes.push_back("a run that was to confirm a way failed: " + failure);
     if (program_.is_script())
       report.notes.emplace_back(
           "checkpointing, layer slices and parameter offload change the program, so that they are compared "
           "for TorchScript modules only");
-    if (way.policy != preset_policy("keep")) {
-      if (output_.empty())
-        report.notes.emplace_back("repeat this command with -o policy.json to write the policy");
-      else
-        write_policy(context, way, *recorder.plain_trace());
-    }
+    report.peak_flops = peak_flops(device_);
+    report.run = words_of_way(words, report.advice.recommended(), policy_path());
+    return finish(context, std::move(report));
+  }
+
+  ExitStatus advise_traces(Context& context) {
+    TraceRecorder recorder(traces_);
+    StatusLine status = context.status_line();
+    Advice advice = advise(recorder, request_, progress_for(context, status));
+    status.wipe();
+    AdviceReport report{std::move(advice), recorder.plain_trace()};
+    report.is_of_traces = true;
+    report.notes.emplace_back(
+        "configurations other than those of the traces were not tried; with a program in place of traces, "
+        "advise records them");
+    report.peak_flops = peak_flops(report.plain.environment.device);
+    const Way& way = report.advice.recommended();
+    report.run = run_with_policy(recorder.trace_of(way.configuration),
+                                 way.policy == preset_policy("keep") ? "keep" : policy_path());
+    return finish(context, std::move(report));
+  }
+
+  /// Writes the policy and prints the report.
+  ExitStatus finish(Context& context, AdviceReport report) const {
+    const Way& way = report.advice.recommended();
+    report.expands_segments = way.configuration.expands_segments;
+    if (!output_.empty()) context.print(format_policy_file(policy_file_of(way, report.plain)), output_);
+    if ((output_.empty() || output_ == "-") && way.policy != preset_policy("keep"))
+      report.policy_command = with_output(context.argv(), policy_path());
     context.publish_beside(report, output_);
     return way.is_within ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
 
- private:
+  static std::function<void(const std::string&)> progress_for(Context& context, StatusLine& status) {
+    return [&](const std::string& what) {
+      status.show(what);
+      context.detail(what);
+    };
+  }
+
+  /// Returns the path of the policy in the commands to run next.
+  std::string policy_path() const { return output_.empty() || output_ == "-" ? "policy.json" : output_; }
+
   std::vector<std::string> run_words() const {
     std::vector<std::string> words = {"run"};
-    for (const std::string& word : program_.words()) words.push_back(word);
-    words.insert(words.end(), {"--device", device_});
-    for (const std::string& input : inputs_) words.insert(words.end(), {"--input", input});
-    if (!optimizer_.empty()) words.insert(words.end(), {"--optimizer", optimizer_});
+    const auto add_all = [&](const std::vector<std::string>& more) {
+      words.insert(words.end(), more.begin(), more.end());
+    };
+    const auto add = [&](const char* flag, const std::string& value) {
+      if (!value.empty()) add_all({flag, value});
+    };
+    add_all(program_.words());
+    add_all(program_.option_words());
+    add("--device", device_);
+    add("--kernel-times", kernel_times_);
+    for (const std::string& input : inputs_) add("--input", input);
+    add("--load", loaded_from_);
+    add("--loss", loss_);
+    add("--optimizer", optimizer_);
     if (!program_.arguments().empty()) {
       words.emplace_back("--");
-      std::ranges::copy(program_.arguments(), std::back_inserter(words));
+      add_all(program_.arguments());
     }
     return words;
   }
 
-  void write_policy(Context& context, const Way& way, const Trace& plain) const {
-    RunSettings settings = plain.settings;
-    settings.checkpointed = way.configuration.checkpointed;
-    settings.slices = way.configuration.slices;
-    settings.parameters = way.configuration.parameters;
-    context.print(format_policy_file({way.policy, way.metrics(), fingerprint_of_run(plain.model, settings),
-                                      way.configuration.parameters}),
-                  output_);
-  }
+  static bool is_virtual(const std::string& device) { return device.starts_with("virtual"); }
 
-  /// Returns the peak rate of the virtual GPU for bfloat16; 0: not known.
-  double peak_flops() const {
-    if (!device_.starts_with("virtual")) return 0;
-    const std::size_t colon = device_.find(':');
-    const DeviceProfile profile =
-        load_profile(colon == std::string::npos ? kDefaultProfile : device_.substr(colon + 1));
+  /// Returns the peak rate of the virtual GPU for bfloat16, in operations per second; 0: not known, as that
+  /// of a trace's GPU whose profile is not at hand.
+  double peak_flops(const std::string& device) const {
+    if (!is_virtual(device)) return 0;
+    const std::size_t colon = device.find(':');
+    const std::string name = colon == std::string::npos ? kDefaultProfile : device.substr(colon + 1);
+    const std::vector<std::string> known = profile_names();
+    if (!traces_.empty() && std::ranges::find(known, name) == known.end()) return 0;
+    const DeviceProfile profile = load_profile(name);
     const auto found = profile.flops_per_second.find("bfloat16");
     return found == profile.flops_per_second.end() ? 0 : found->second;
   }
 
   ScriptOptions program_;
   AdviceRequest request_;
-  std::vector<std::string> inputs_;
-  std::string optimizer_, device_ = "virtual", output_;
+  std::vector<std::string> traces_, inputs_;
+  std::string device_ = "virtual", kernel_times_, loaded_from_, loss_, optimizer_, output_;
 };
 
 }  // namespace

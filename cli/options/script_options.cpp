@@ -73,6 +73,18 @@ std::vector<std::string> ScriptOptions::words() const {
   return request_.is_module ? std::vector<std::string>{"-m", program_} : std::vector<std::string>{program_};
 }
 
+std::vector<std::string> ScriptOptions::option_words() const {
+  std::vector<std::string> words;
+  const auto add = [&](const char* flag, const std::string& value, const std::string& usual = "") {
+    if (value != usual) words.insert(words.end(), {flag, value});
+  };
+  add("--python", python_);
+  add("--patience", patience_);
+  add("--shape", request_.shape, ScriptRequest{}.shape);
+  add("--step-function", request_.step_function);
+  return words;
+}
+
 ScriptRequest ScriptOptions::request() const {
   parse_shape(request_.shape);
   ScriptRequest request = request_;
@@ -86,6 +98,7 @@ std::string ScriptOptions::python() const {
 
 /// Reads a number of steps or a time.
 void ScriptOptions::read_patience(const std::string& text) {
+  patience_ = text;
   if (text.find_first_not_of("0123456789") != std::string::npos) {
     request_.patience_seconds = static_cast<double>(parse_duration(text)) / 1e9;
     return;

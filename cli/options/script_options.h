@@ -29,6 +29,9 @@ class ScriptOptions {
   const std::string& program() const { return program_; }
   /// Returns the words that name the program on a command line: `train.py`, or `-m` and the module's name.
   std::vector<std::string> words() const;
+  /// Returns the options of the group as they were given, for the command line of another command:
+  /// `--patience 30s`.
+  std::vector<std::string> option_words() const;
   /// Returns the arguments of the script.
   const std::vector<std::string>& arguments() const { return request_.arguments; }
 
@@ -42,7 +45,7 @@ class ScriptOptions {
   void read_patience(const std::string& text);
 
   ScriptRequest request_;
-  std::string program_, module_, python_;
+  std::string program_, module_, python_, patience_;
 };
 
 }  // namespace offprof

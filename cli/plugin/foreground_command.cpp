@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,7 +71,7 @@ class Environment {
 };
 
 pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
-            const sigset_t& mask, CommandOutput output) {
+            const sigset_t& mask, CommandOutput output, const std::string& error_path) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -86,6 +87,9 @@ pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, s
   posix_spawn_file_actions_init(&actions);
   if (output == CommandOutput::kDiscarded)
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  if (!error_path.empty())
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, error_path.c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, S_IRUSR | S_IWUSR);
   pid_t child = 0;
   const int error =
       posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), Environment(variables).data());
@@ -169,11 +173,12 @@ ForegroundEnd wait_for(pid_t child, const HeldSignals& signals, const GroupWitne
 }  // namespace
 
 ForegroundEnd run_in_foreground(const std::vector<std::string>& words,
-                                const std::map<std::string, std::string>& variables, CommandOutput output) {
+                                const std::map<std::string, std::string>& variables, CommandOutput output,
+                                const std::string& error_path) {
   ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would take the exit status away
   const HeldSignals signals;
   const GroupWitness group(signals);
-  return wait_for(spawn(words, variables, signals.before(), output), signals, group);
+  return wait_for(spawn(words, variables, signals.before(), output, error_path), signals, group);
 }
 
 }  // namespace offprof

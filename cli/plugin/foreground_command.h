@@ -17,16 +17,24 @@ struct ForegroundEnd {
   bool operator==(const ForegroundEnd&) const = default;
 };
 
+/// Thrown by callers of run_in_foreground if a signal ended the command, or made it end, so that this program
+/// ends with the signal's status too.
+struct EndedBySignal {
+  int signal = 0;
+};
+
 /// Runs a command of the user in place of this program and waits for its end. `words` is the command and its
 /// arguments; the command is looked up in PATH. It inherits the standard streams, except for an `output` that
-/// is discarded, and the environment, in which `variables` are set. Signals that another process sends to
-/// this process alone while the command runs (SIGINT, SIGQUIT, SIGTERM, SIGHUP) are sent on to the command.
-/// A signal that a terminal or another process sends to the process group has reached the command already.
-/// The caller must have no other thread.
+/// is discarded and for `error_path`, the file for its standard error (empty: inherited), and the
+/// environment, in which `variables` are set. Signals that another process sends to this process alone while
+/// the command runs (SIGINT, SIGQUIT, SIGTERM, SIGHUP) are sent on to the command. A signal that a terminal
+/// or another process sends to the process group has reached the command already. The caller must have no
+/// other thread.
 ///
 /// Throws Error (input) if there is no such command or it cannot be executed.
 ForegroundEnd run_in_foreground(const std::vector<std::string>& words,
                                 const std::map<std::string, std::string>& variables,
-                                CommandOutput output = CommandOutput::kInherited);
+                                CommandOutput output = CommandOutput::kInherited,
+                                const std::string& error_path = {});
 
 }  // namespace offprof

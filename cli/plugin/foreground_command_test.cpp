@@ -31,6 +31,14 @@ TEST(ForegroundCommand, SetsVariablesAndKeepsTheOthers) {
   EXPECT_EQ(read_file(folder / "out"), "kept after");
 }
 
+TEST(ForegroundCommand, WritesStandardErrorToAFile) {
+  const TestFolder folder;
+  EXPECT_EQ(run_in_foreground({"sh", "-c", "echo problem >&2"}, {}, CommandOutput::kDiscarded, folder / "err")
+                .status,
+            0);
+  EXPECT_EQ(read_file(folder / "err"), "problem\n");
+}
+
 // The shell sends the signal to this process, which passes it on to the shell.
 TEST(ForegroundCommand, PassesOnASignalFromAnotherProcess) {
   EXPECT_EQ(run_in_foreground(

@@ -15,8 +15,11 @@ struct AdviceReport {
   Advice advice;
   const Trace& plain;              ///< trace of the step with nothing done; must outlive the report
   std::vector<std::string> run{};  ///< words of the `run` of the recommended way
-  bool expands_segments = false;   ///< that run needs expandable segments
-  double peak_flops = 0;           ///< peak rate of the device for bfloat16; 0: not known
+  /// Words of the `advise` that writes the policy of that run; empty: it is written, or a preset.
+  std::vector<std::string> policy_command{};
+  bool is_of_traces = false;      ///< existing traces were compared, nothing was recorded
+  bool expands_segments = false;  ///< that run needs expandable segments
+  double peak_flops = 0;  ///< peak rate of the device for bfloat16, in operations per second; 0: not known
   std::vector<std::string> notes{};
 };
 

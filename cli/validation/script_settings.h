@@ -4,16 +4,12 @@
 #include <vector>
 
 #include "cli/base/context.h"
+#include "cli/plugin/foreground_command.h"
 #include "profiler/plugin/plugin.h"
 #include "profiler/plugin/script_io.h"
 #include "traces/model/trace.h"
 
 namespace offprof {
-
-/// Thrown if a signal ended the script of a setting, or made it end.
-struct EndedBySignal {
-  int signal = 0;
-};
 
 /// Runs the script of `request` once for each policy, each time from its beginning, in a process of its own,
 /// and returns the measurements. The policy and the paths in `request` are ignored. The command log of a run

@@ -19,6 +19,7 @@ struct Way {
   Policy policy = preset_policy("keep");
   Metrics predicted{};                ///< by a replay of the configuration's trace
   bool is_within = false;             ///< within the goal's limits
+  std::string saved_fingerprint{};    ///< of the saved tensors of the configuration's step
   std::optional<Metrics> measured{};  ///< by a run that confirmed the prediction; nullopt: not run
 
   /// Returns the measured metrics, or the predicted ones if the way was not run.

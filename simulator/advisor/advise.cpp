@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <utility>
 
 #include "simulator/advisor/checkpoint_search.h"
@@ -12,6 +14,7 @@
 #include "simulator/steps/trace_steps.h"
 #include "simulator/tuner/goal_order.h"
 #include "simulator/tuner/tune.h"
+#include "traces/analysis/fingerprint.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -25,12 +28,14 @@ constexpr int kMostConfirmations = 3;
 /// A recorded configuration, prepared for replay.
 struct PreparedStep {
   Configuration configuration;
+  std::string name;
   std::shared_ptr<const Trace> trace;
   TraceSteps steps;
   Link link;
 
   explicit PreparedStep(const RecordedStep& recorded)
       : configuration(recorded.configuration),
+        name(recorded.name),
         trace(recorded.trace),
         steps(*trace),
         link(trace->environment.link) {}
@@ -95,6 +100,7 @@ class AdviceSearch {
   Way way_of(const PreparedStep& step, std::string name, const Candidate& candidate) const {
     Way way{std::move(name), step.configuration, candidate.policy, candidate.predicted};
     way.is_within = is_within(way.predicted, advice_.goal);
+    way.saved_fingerprint = fingerprint_of_saved(step.trace->program.saved);
     return way;
   }
 
@@ -126,9 +132,10 @@ class AdviceSearch {
   }
 
   /// Adds the configuration alone, and its best mixture. Returns the mixture's rank.
-  GoalRank add_configuration(const PreparedStep& step, const std::string& name) {
+  GoalRank add_configuration(const PreparedStep& step, const std::string& name,
+                             SearchExtent extent = SearchExtent::kCoarse) {
     add_way(step, name, predict(step, preset_policy("keep")));
-    return add_mixture(step, name, SearchExtent::kCoarse);
+    return add_mixture(step, name, extent);
   }
 
   GoalRank add_mixture(const PreparedStep& step, const std::string& name, SearchExtent extent) {
@@ -216,8 +223,7 @@ class AdviceSearch {
     progress_("simulating policies");
     add_single_ways(*plain_);
     add_mixture(*plain_, "", SearchExtent::kFine);
-    for (std::size_t i = 1; i < steps.size(); ++i)
-      add_configuration(*steps[i], fmt::format("configuration of trace {}", i + 1));
+    for (std::size_t i = 1; i < steps.size(); ++i) add_configuration(*steps[i], steps[i]->name);
   }
 
   Configuration configured() const { return {.expands_segments = base_->configuration.expands_segments}; }
@@ -227,6 +233,15 @@ class AdviceSearch {
     configuration.checkpointed = std::move(paths);
     return configuration;
   }
+
+  /// A family of modules, and the step with all of them checkpointed.
+  struct CheckpointedFamily {
+    ModuleFamily modules;
+    std::shared_ptr<PreparedStep> all;
+    GoalRank rank;  ///< of its best mixture
+
+    std::ptrdiff_t depth() const { return std::ranges::count(modules.pattern, '.'); }
+  };
 
   /// Searches the configurations that need other recordings.
   void search_configurations() {
@@ -241,25 +256,22 @@ class AdviceSearch {
     const auto steps = record(configurations);
     if (steps[0]) add_configuration(*steps[0], "parameters on the host");
     if (steps[1]) add_configuration(*steps[1], "layer slices");
-    const ModuleFamily* best = nullptr;
-    GoalRank best_rank, all_rank;
+    std::vector<CheckpointedFamily> recorded;
     for (std::size_t i = 0; i < families.size(); ++i) {
-      if (steps[2 + i] == nullptr) continue;
+      const auto& all = steps[2 + i];
+      if (all == nullptr) continue;
       const std::string name = count_name(families[i], families[i].paths.size(), false);
-      all_rank = add_configuration(*steps[2 + i], name);
-      if (best != nullptr && best_rank <= all_rank) continue;
-      best = &families[i];
-      best_rank = all_rank;
-      all_checkpointed_ = steps[2 + i];
+      recorded.push_back({families[i], all, add_configuration(*all, name)});
     }
-    if (best == nullptr) return;
-    search_counts(*best, best_rank);
-    search_first(*best);
+    if (recorded.empty()) return;
+    search_counts(*std::ranges::min_element(recorded, {}, &CheckpointedFamily::rank));
+    search_first(*std::ranges::min_element(recorded, {}, &CheckpointedFamily::depth));
   }
 
   /// Searches the number of evenly spread modules to checkpoint, each with its best mixture.
-  void search_counts(const ModuleFamily& family, const GoalRank& all_rank) {
-    std::map<std::size_t, GoalRank> known = {{0, base_rank_}, {family.paths.size(), all_rank}};
+  void search_counts(const CheckpointedFamily& checkpointed) {
+    const ModuleFamily& family = checkpointed.modules;
+    std::map<std::size_t, GoalRank> known = {{0, base_rank_}, {family.paths.size(), checkpointed.rank}};
     std::map<std::size_t, std::shared_ptr<PreparedStep>> recorded;
     const auto try_all = [&](const std::vector<std::size_t>& counts) {
       std::vector<Configuration> configurations;
@@ -278,24 +290,26 @@ class AdviceSearch {
     };
     const std::size_t best = best_checkpoint_count(family.paths.size(), known, try_all);
     if (const auto found = recorded.find(best); found != recorded.end() && found->second)
-      add_mixture(*found->second, count_name(family, best, false), SearchExtent::kFine);
+      add_configuration(*found->second, count_name(family, best, false), SearchExtent::kFine);
     else if (best == 0)
       add_mixture(*base_, "", SearchExtent::kFine);
     else
-      add_mixture(*all_checkpointed_, count_name(family, best, false), SearchExtent::kFine);
+      add_mixture(*checkpointed.all, count_name(family, best, false), SearchExtent::kFine);
   }
 
   /// Adds the fewest first modules whose checkpointing alone is within the memory. Checkpointing alone
   /// reserves least with the first modules, and memory falls about evenly with their number, so that one or
-  /// two recordings beside the estimate suffice.
-  void search_first(const ModuleFamily& family) {
+  /// two recordings beside the estimate suffice. The step with all of them checkpointed is recorded already.
+  void search_first(const CheckpointedFamily& checkpointed) {
+    const ModuleFamily& family = checkpointed.modules;
     if (!advice_.goal.most_memory || advice_.goal.objective != Objective::kTime) return;
     const auto none = static_cast<double>(taken_by(predict(*base_, preset_policy("keep"))));
-    const auto all = static_cast<double>(taken_by(predict(*all_checkpointed_, preset_policy("keep"))));
+    const auto all = static_cast<double>(taken_by(predict(*checkpointed.all, preset_policy("keep"))));
     const auto most = static_cast<double>(*advice_.goal.most_memory);
     if (all > most || none <= all) return;
     const auto modules = static_cast<double>(family.paths.size());
     const auto estimate = static_cast<std::size_t>(std::ceil(modules * (none - most) / (none - all)));
+    if (estimate >= family.paths.size()) return;
     std::vector<Configuration> configurations;
     for (std::size_t count = std::max<std::size_t>(estimate, 2) - 1; count <= estimate + 1; ++count)
       if (count < family.paths.size())
@@ -318,13 +332,7 @@ class AdviceSearch {
   /// Sorts the ways, best first, and confirms the best by a run.
   void choose() {
     std::ranges::stable_sort(advice_.ways, {}, [&](const Way& way) { return rank(way); });
-    std::erase_if(advice_.ways, [&, known = std::vector<const Way*>()](const Way& way) mutable {
-      const bool is_known = std::ranges::any_of(known, [&](const Way* other) {
-        return other->name == way.name && other->configuration == way.configuration;
-      });
-      known.push_back(&way);
-      return is_known;
-    });
+    remove_duplicates();
     for (int i = 0; i < kMostConfirmations; ++i) {
       const bool nothing = advice_.ways.empty() || rank(advice_.nothing) <= rank(advice_.ways[best_way()]);
       advice_.does_nothing = nothing;
@@ -336,6 +344,18 @@ class AdviceSearch {
       if (!way.measured) return;
       way.is_within = is_within(*way.measured, advice_.goal);
     }
+  }
+
+  /// Keeps the first of the ways with equal names and configurations.
+  void remove_duplicates() {
+    std::vector<Way> distinct;
+    for (Way& way : advice_.ways) {
+      const auto is_same = [&](const Way& other) {
+        return other.name == way.name && other.configuration == way.configuration;
+      };
+      if (std::ranges::none_of(distinct, is_same)) distinct.push_back(std::move(way));
+    }
+    advice_.ways = std::move(distinct);
   }
 
   std::size_t best_way() const {
@@ -353,7 +373,6 @@ class AdviceSearch {
   const std::function<void(const std::string&)>& progress_;
   Advice advice_;
   std::shared_ptr<PreparedStep> plain_, base_;  ///< without and with expandable segments, if they are chosen
-  std::shared_ptr<PreparedStep> all_checkpointed_;
   GoalRank base_rank_;
 };
 

@@ -18,6 +18,7 @@ struct RecordedStep {
   Configuration configuration{};
   std::shared_ptr<const Trace> trace{};
   std::string failure{};
+  std::string name{};  ///< of an existing recording: phrase for a table
 };
 
 /// Records steps for advise. Tests replace it.
@@ -47,7 +48,8 @@ struct AdviceRequest {
 
 /// Searches the best way to run a step within the limits of the request: activation checkpointing of k of n
 /// repeated modules, parameter offload, layer slices, recomputation, offloading, the allocator's settings,
-/// and mixtures of these. docs/internals/advisor.md describes the method. The figures of every way come from
+/// and mixtures of these. docs/how-to/get-one-answer.md describes the
+/// method. The figures of every way come from
 /// a replay of a trace of its configuration; those of the recommended one from a run, if the recorder can run
 /// it. `progress` is called with a phrase for each stage. Throws Error (input) if the step itself cannot be
 /// recorded.

@@ -1,0 +1,75 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/cli_run.h"
+#include "tests/support/sample_trace.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/format/policy_io.h"
+#include "traces/format/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class AdviseCommandTest : public testing::Test {
+ protected:
+  CliRun advise(std::vector<std::string> words) const {
+    words.insert(words.begin(), "advise");
+    return run_words(words);
+  }
+
+  TemporaryFolder folder_{"advise_command"};
+  std::string trace_ = folder_ / "trace.json", policy_ = folder_ / "policy.json";
+};
+
+TEST_F(AdviseCommandTest, ComparesATraceWithoutRecording) {
+  write_trace(trace_, virtual_sample_trace());
+  const CliRun run = advise({"-t", trace_});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(unwrapped(run.out), AllOf(HasSubstr("1 traces, "), HasSubstr("not tried; with a program")));
+}
+
+TEST_F(AdviseCommandTest, EndsWithStatus1IfNothingFits) {
+  write_trace(trace_, virtual_sample_trace());
+  const CliRun run = advise({"-t", trace_, "--memory-budget", "1MiB"});
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Nothing is within the limits; nearest: "));
+}
+
+TEST_F(AdviseCommandTest, WritesThePolicyWithTheFingerprintOfTheSavedTensors) {
+  const Trace trace = sample_trace();
+  write_trace(trace_, trace);
+  const CliRun run = advise({"-t", trace_, "--goal", "memory", "-o", policy_});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(read_policy_file(policy_).saved_fingerprint, fingerprint_of_saved(trace.program.saved));
+}
+
+TEST_F(AdviseCommandTest, RefusesASecondTraceOfTheSameConfiguration) {
+  write_trace(trace_, sample_trace());
+  const CliRun run = advise({"-t", trace_, "-t", trace_, "-o", policy_});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(unwrapped(run.err), HasSubstr("an earlier trace has the same configuration"));
+  EXPECT_FALSE(std::filesystem::exists(policy_));
+}
+
+TEST_F(AdviseCommandTest, RefusesATraceAndAProgram) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"model.pt"}, {"--device", "host"}, {"--patience", "30s"}}) {
+    std::vector<std::string> all = {"-t", trace_};
+    all.insert(all.end(), words.begin(), words.end());
+    const CliRun run = advise(all);
+    EXPECT_EQ(run.status, 2);
+    EXPECT_THAT(unwrapped(run.err), AllOf(HasSubstr("--trace"), HasSubstr("excludes")));
+  }
+}
+
+TEST_F(AdviseCommandTest, RefusesAChoiceOfStepsThatDoesNotExist) {
+  EXPECT_EQ(advise({"train.py", "--shape", "smallest"}).status, 2);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,170 @@
+#include "cli/reports/advice_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/sample_trace.h"
+
+namespace offprof {
+namespace {
+
+Way way(const std::string& name, Bytes taken, Nanoseconds time_ns, bool is_within) {
+  Way way{.name = name};
+  way.predicted.device_reserved_peak_bytes = taken;
+  way.predicted.step_time_ns = time_ns;
+  way.is_within = is_within;
+  return way;
+}
+
+/// Trace of a model with 7 billion parameters in bfloat16, whose batch is 4 x 4096 tokens.
+Trace plain_trace() {
+  Trace trace = virtual_sample_trace();
+  trace.model.parameters = 7'000'000'000;
+  trace.settings.inputs = {"int64[4,4096]<32000"};
+  trace.program.saved[0].layout = TensorLayout{"bfloat16", {32, 64}, {64, 1}};
+  return trace;
+}
+
+class AdviceReportTest : public testing::Test {
+ protected:
+  AdviceReportTest() {
+    Advice& advice = report_.advice;
+    advice.goal.most_memory = 78 * kGiB;
+    advice.nothing = way("keep everything", 122 * kGiB, 1'249'000'000, false);
+    Way best =
+        way("checkpoint 4 of 32 layers.* + recompute + offload 203 tensors", 77 * kGiB, 1'311'000'000, true);
+    best.configuration = {.checkpointed = {"layers.0", "layers.8", "layers.16", "layers.24"},
+                          .expands_segments = true};
+    best.policy.name = "advised";
+    best.measured = best.predicted;
+    advice.ways = {best, way("offload all", 60 * kGiB + kGiB / 2, 2'100'000'000, true),
+                   way("TRL's and torchtune's defaults", 102 * kGiB, 2'000'000'000, false)};
+    advice.floor = {.parameters = 12 * kGiB, .gradients = 12 * kGiB, .optimizer = 24 * kGiB, .others = kMiB};
+    advice.unrecorded = {{{.parameters = ParameterSettings{"host", {}}}, "the model has no layers"}};
+    advice.recordings = 9;
+    advice.replayed = 420;
+    report_.run = {"run", "7b.pt", "--checkpoint", "layers.0,layers.8", "--policy", "policy.json"};
+    report_.expands_segments = true;
+    report_.peak_flops = 989.4e12;
+    report_.notes = {"values are read back from the device"};
+  }
+
+  std::string text(std::size_t width) const { return to_text(report_, {.width = width}); }
+
+  Trace plain_ = plain_trace();
+  AdviceReport report_{{}, plain_};
+};
+
+TEST_F(AdviceReportTest, OpensWithTheVerdictIn120Columns) {
+  EXPECT_EQ(text(120), R"(Does not fit: a step takes 122 GiB, 44.0 GiB more than 78.0 GiB.
+Recommended: checkpoint 4 of 32 layers.* + recompute + offload 203 tensors (expandable segments). It takes 77.0 GiB.
+Cost: 1.311 s (+5.0%), 12497 tokens/s, MFU 53%, against 1.249 s, 13118 tokens/s, MFU 56% with nothing done.
+
+     way                                                              memory     step
+  ─  ─────────────────────────────────────────────────────────────  ────────  ───────  ──────
+  !  keep everything                                                 122 GiB  1.249 s   +0.0%
+  >  checkpoint 4 of 32 layers.* + recompute + offload 203 tensors  77.0 GiB  1.311 s   +5.0%
+     offload all                                                    60.5 GiB  2.100 s  +68.1%
+  !  TRL's and torchtune's defaults                                  102 GiB  2.000 s  +60.1%
+!: not within the limits
+times      modelled, not measured: there was no GPU
+Memory without activations: 48.0 GiB (parameters 12.0 GiB, gradients 12.0 GiB, optimizer states 24.0 GiB, buffers and
+inputs 1.00 MiB).
+not recorded: --offload-params host: the model has no layers
+A run of this way measured exactly the predicted memory and time.
+9 recordings, 420 simulated policies
+note: values are read back from the device
+Next: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True offprof run 7b.pt --checkpoint layers.0,layers.8 --policy policy.json
+)");
+}
+
+TEST_F(AdviceReportTest, CutsTheNamesOfWaysIn80Columns) {
+  const std::string narrow = text(80);
+  EXPECT_TRUE(narrow.starts_with(R"(Does not fit: a step takes 122 GiB, 44.0 GiB more than 78.0 GiB.
+Recommended: checkpoint 4 of 32 layers.* + recompute + offload 203 tensors
+(expandable segments). It takes 77.0 GiB.
+Cost: 1.311 s (+5.0%), 12497 tokens/s, MFU 53%, against 1.249 s, 13118 tokens/s,
+MFU 56% with nothing done.
+
+     way                                                 memory     step
+  ─  ────────────────────────────────────────────────  ────────  ───────  ──────
+  !  keep everything                                    122 GiB  1.249 s   +0.0%
+  >  checkpoint 4 of 32 layers.* + recompute + offloa…  77.0 GiB  1.311 s   +5.0%
+     offload all                                       60.5 GiB  2.100 s  +68.1%
+  !  TRL's and torchtune's defaults                     102 GiB  2.000 s  +60.1%
+!: not within the limits
+times      modelled, not measured: there was no GPU
+Memory without activations: 48.0 GiB (parameters 12.0 GiB, gradients 12.0 GiB,
+optimizer states 24.0 GiB, buffers and inputs 1.00 MiB).
+)")) << narrow;
+}
+
+TEST_F(AdviceReportTest, SaysThatNothingNeedsToBeDone) {
+  report_.advice.does_nothing = true;
+  report_.advice.nothing = way("keep everything", 70 * kGiB, 900'000'000, true);
+  EXPECT_TRUE(
+      text(120).starts_with("Fits: a step takes 70.0 GiB of 78.0 GiB, with 8.00 GiB left.\n"
+                            "Recommended: keep everything. It takes 70.0 GiB.\n"
+                            "A step takes 900 ms, 18204 tokens/s, MFU 77%.\n"))
+      << text(120);
+}
+
+TEST_F(AdviceReportTest, SaysWhatTheProblemIsIfActivationsAreNot) {
+  report_.advice.floor = {.parameters = 130 * kGiB, .gradients = 130 * kGiB, .optimizer = 260 * kGiB};
+  EXPECT_THAT(
+      text(1000),
+      testing::HasSubstr("Activations are not the problem: this alone exceeds 78.0 GiB. By arithmetic, FSDP "
+                         "needs at least 7 ranks for it; optimizer states of 8 bits, LoRA or parameter "
+                         "offload reduce it.\n"));
+}
+
+TEST_F(AdviceReportTest, HasNoMfuOfAModelInFloat32) {
+  plain_.program.saved[0].layout = TensorLayout{"float32", {32, 32}, {32, 1}};
+  EXPECT_THAT(text(120), testing::Not(testing::HasSubstr("MFU")));
+  EXPECT_THAT(text(120), testing::HasSubstr("12497 tokens/s"));
+}
+
+TEST_F(AdviceReportTest, CountsSamplesOfOtherInputs) {
+  plain_.settings.inputs = {"float32[8,3,96,96]"};
+  EXPECT_THAT(text(120),
+              testing::HasSubstr("Cost: 1.311 s (+5.0%), 6.1 samples/s, against 1.249 s, 6.4 samples/s"));
+}
+
+TEST_F(AdviceReportTest, SaysHowMuchTheMeasurementDiffers) {
+  report_.advice.ways[0].measured->step_time_ns = 1'400'000'000;
+  EXPECT_THAT(text(120),
+              testing::HasSubstr("A run of this way measured these figures; predicted were 77.0 GiB and "
+                                 "1.31 s.\n"));
+}
+
+TEST_F(AdviceReportTest, WritesThePolicyBeforeTheRun) {
+  report_.policy_command = {"advise", "7b.pt", "-o", "policy.json"};
+  EXPECT_TRUE(
+      text(120).ends_with("Next: offprof advise 7b.pt -o policy.json\n"
+                          "Then: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True offprof run 7b.pt "
+                          "--checkpoint layers.0,layers.8 --policy policy.json\n"));
+}
+
+TEST_F(AdviceReportTest, CountsTraces) {
+  report_.is_of_traces = true;
+  EXPECT_THAT(text(120), testing::HasSubstr("9 traces, 420 simulated policies\n"));
+}
+
+TEST_F(AdviceReportTest, HasTheSameFiguresInJson) {
+  const nlohmann::ordered_json json = to_json(report_);
+  EXPECT_EQ(json["recommended"]["name"], "checkpoint 4 of 32 layers.* + recompute + offload 203 tensors");
+  EXPECT_EQ(json["recommended"]["flags"], "--checkpoint layers.0,layers.8,layers.16,layers.24");
+  EXPECT_EQ(json["recommended"]["expandable_segments"], true);
+  EXPECT_EQ(json["recommended"]["predicted"]["device_reserved_peak_bytes"], 77 * kGiB);
+  EXPECT_EQ(json["recommended"]["measured"], json["recommended"]["predicted"]);
+  EXPECT_EQ(json["nothing"]["is_within"], false);
+  EXPECT_EQ(json["ways"].size(), 3U);
+  EXPECT_EQ(json["floor"]["optimizer_bytes"], 24 * kGiB);
+  EXPECT_EQ(json["unrecorded"][0]["flags"], "--offload-params host");
+  EXPECT_EQ(json["unrecorded"][0]["reason"], "the model has no layers");
+  EXPECT_EQ(json["run"][0], "run");
+  EXPECT_FALSE(json.contains("policy_command"));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,51 @@
+#include "cli/reports/step_size.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "traces/base/units.h"
+
+namespace offprof {
+namespace {
+
+/// Returns the dimensions in `float32[8,3]`; empty if the text is no spec of a tensor with dimensions.
+std::vector<std::int64_t> dimensions_of(std::string_view spec) {
+  const std::size_t open = spec.find('['), close = spec.find(']');
+  if (open == 0 || open == std::string_view::npos || close == std::string_view::npos) return {};
+  std::vector<std::int64_t> dimensions;
+  const char* at = spec.data() + open;
+  const char* const end = spec.data() + close;
+  while (at < end) {
+    std::int64_t dimension = 0;
+    const auto [next, failure] = std::from_chars(at + 1, end, dimension);
+    if (failure != std::errc() || (next != end && *next != ',')) return {};
+    dimensions.push_back(dimension);
+    at = next;
+  }
+  return dimensions;
+}
+
+}  // namespace
+
+StepSize step_size(const std::vector<std::string>& inputs) {
+  StepSize size;
+  for (const std::string& input : inputs) {
+    const std::vector<std::int64_t> dimensions = dimensions_of(input);
+    if (dimensions.empty()) continue;
+    if (!size.samples) size.samples = dimensions.front();
+    if (!size.tokens && input.starts_with("int64[") && dimensions.size() == 2)
+      size.tokens = dimensions[0] * dimensions[1];
+  }
+  return size;
+}
+
+bool computes_in_bfloat16(const StepProgram& program) {
+  Bytes of_bfloat16 = 0, all = 0;
+  for (const SavedTensor& saved : program.saved) {
+    all += saved.bytes;
+    if (saved.layout->dtype == "bfloat16") of_bfloat16 += saved.bytes;
+  }
+  return 2 * of_bfloat16 > all;
+}
+
+}  // namespace offprof

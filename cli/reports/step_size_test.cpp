@@ -1,0 +1,35 @@
+#include "cli/reports/step_size.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/layered_trace.h"
+
+namespace offprof {
+namespace {
+
+TEST(StepSize, CountsTokensOfIntegersWithTwoDimensions) {
+  const StepSize size = step_size({"int64[4,128]<512"});
+  EXPECT_EQ(size.samples, 4);
+  EXPECT_EQ(size.tokens, 512);
+}
+
+TEST(StepSize, HasNoTokensForOtherInputs) {
+  for (const char* input : {"float32[8,3,96,96]", "int64[8]<10", "int64[8,3,96]<10", "int32[8,3]<10"}) {
+    EXPECT_EQ(step_size({input}).samples, 8) << input;
+    EXPECT_EQ(step_size({input}).tokens, std::nullopt) << input;
+  }
+}
+
+TEST(StepSize, IsUnknownForTheArgumentsOfAScript) {
+  for (const char* word : {"--batch", "4", "[4,128]", "int64[a,b]", "float32[]"})
+    EXPECT_EQ(step_size({word}).samples, std::nullopt) << word;
+}
+
+TEST(StepSize, TellsTheTypeOfMostSavedBytes) {
+  const LayerSave half{"m", 100, "aten::mm", "bfloat16"}, full{"m", 99, "aten::mm", "float32"};
+  EXPECT_TRUE(computes_in_bfloat16(layered_trace({half, full}).program));
+  EXPECT_FALSE(computes_in_bfloat16(layered_trace({half, full, full}).program));
+}
+
+}  // namespace
+}  // namespace offprof
