@@ -149,7 +149,8 @@ def train_step():
 while True:
     train_step()
 """
-    report = report_of("run", script(text), "--device", "host", "--step-function", "__main__:train_step")
+    options = ("--device", "host", "--policy", "offload", "--step-function", "__main__:train_step")
+    report = report_of("run", script(text), *options)
     assert report["inexact"] == []
     assert report["measured"]["d2h_bytes"] > 0
 
