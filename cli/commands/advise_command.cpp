@@ -32,6 +32,7 @@ class AdviseCommand : public Subcommand {
                        "configurations of the model; the first one is the step with nothing done")
             ->type_name("FILE")
             ->expected(1)
+            ->allow_extra_args(false)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     for (const char* name : {"PROGRAM", "--module", "--python", "--patience", "--shape", "--step-function",
                              "--input", "--load", "--loss", "--optimizer", "--device", "--kernel-times"})

@@ -1,5 +1,7 @@
 #include "cli/help/value_candidates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -39,7 +41,7 @@ ValueCandidates candidates_of_alternative(std::string_view alternative) {
   const char separator = alternative[bracket + 1];
   const std::string_view kind = alternative.substr(bracket + 2, alternative.size() - bracket - 3);
   for (const std::string& name : candidates_of_kind(kind).words)
-    found.words.push_back(word + separator + name);
+    found.words.push_back(fmt::format("{}{}{}", word, separator, name));
   return found;
 }
 

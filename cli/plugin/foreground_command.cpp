@@ -45,6 +45,13 @@ class HeldSignals {
     }
     return info;
   }
+  /// Waits for the next signal for a tenth of a second; nullopt: none came.
+  std::optional<siginfo_t> next_soon() const {
+    constexpr timespec kTenthOfASecond{0, 100'000'000};
+    siginfo_t info{};
+    if (sigtimedwait(&held_, &info, &kTenthOfASecond) < 0) return std::nullopt;
+    return info;
+  }
   const sigset_t& before() const { return before_; }
 
  private:
@@ -157,12 +164,13 @@ bool was_sent(const siginfo_t& info) {
 ForegroundEnd wait_for(pid_t child, const HeldSignals& signals, const GroupWitness& group) {
   ForegroundEnd end;
   for (;;) {
-    const siginfo_t info = signals.next();
-    if (info.si_signo != SIGCHLD) {
-      end.signal = info.si_signo;
-      if (!group.has_seen(info.si_signo) && was_sent(info)) ::kill(child, info.si_signo);
+    const std::optional<siginfo_t> info = signals.next_soon();
+    if (info && info->si_signo != SIGCHLD) {
+      end.signal = info->si_signo;
+      if (!group.has_seen(info->si_signo) && was_sent(*info)) ::kill(child, info->si_signo);
       continue;
     }
+    // Without a signal too: another thread, such as one of LibTorch, may have taken that of the child.
     int status = 0;
     if (waitpid(child, &status, WNOHANG) != child) continue;
     end.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -89,7 +89,7 @@ MFU 56% with nothing done.
      way                                                 memory     step
   ─  ────────────────────────────────────────────────  ────────  ───────  ──────
   !  keep everything                                    122 GiB  1.249 s   +0.0%
-  >  checkpoint 4 of 32 layers.* + recompute + offloa…  77.0 GiB  1.311 s   +5.0%
+  >  checkpoint 4 of 32 layers.* + recompute + offlo…  77.0 GiB  1.311 s   +5.0%
      offload all                                       60.5 GiB  2.100 s  +68.1%
   !  TRL's and torchtune's defaults                     102 GiB  2.000 s  +60.1%
 !: not within the limits

@@ -22,7 +22,8 @@ struct Mixture {
   std::int64_t prefetch = 0;   ///< window, in halves of the largest movable storage
   bool spares_latest = false;  ///< true: offloads the tensors that are saved first; false: evenly spread
 
-  auto operator<=>(const Mixture&) const = default;
+  auto operator<=>(const Mixture&) const =
+      default;  // NOLINT(modernize-use-nullptr): a literal of the compiler
 };
 
 /// Makes policies of mixtures for one step.

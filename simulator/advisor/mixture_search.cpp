@@ -53,7 +53,7 @@ class MixtureSearch {
       const std::scoped_lock lock(mutex_);
       if (const auto known = known_.find(mixture); known != known_.end()) return known->second;
     }
-    const Metrics metrics = steps_.predict(maker_.policy_of(mixture), link_);
+    Metrics metrics = steps_.predict(maker_.policy_of(mixture), link_);
     const std::scoped_lock lock(mutex_);
     known_.emplace(mixture, metrics);
     return metrics;

@@ -7,6 +7,8 @@
 #include <map>
 #include <ranges>
 #include <sstream>
+#include <string_view>
+#include <vector>
 
 #include "simulator/other_engines/export_targets.h"
 #include "simulator/other_engines/import_sources.h"
@@ -36,8 +38,14 @@ constexpr std::array<MegatronModule, 7> kModules = {{
     {"moe_act", {"mlp.experts"}},
 }};
 
+std::vector<std::string_view> module_names() {
+  std::vector<std::string_view> names;
+  for (const MegatronModule& module : kModules) names.push_back(module.name);
+  return names;
+}
+
 /// `min_offloaded_tensor_size` of TransformerConfig, in elements.
-constexpr std::int64_t kDefaultMinElements = 1024 * 1024;
+constexpr std::int64_t kDefaultMinElements = std::int64_t{1024} * 1024;
 constexpr std::int64_t kMostLayers = 10'000;
 /// Largest tensor size that a flag can name, in elements: sizes in bytes stay far below 64 bits.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
@@ -171,7 +179,7 @@ EngineExport export_to_megatron(const ExportRequest& request) {
                     request.policy_name),
         fmt::format("Its modules: {}. The trace's modules have to be named as in Megatron Core or in "
                     "transformers' Llama.",
-                    fmt::join(std::views::transform(kModules, &MegatronModule::name), ", ")));
+                    fmt::join(module_names(), ", ")));
   if (!names.empty()) {
     add_required_modules(names, result.differences);
     const Bytes threshold = request.file.policy.threshold_bytes && !request.file.policy.tensors

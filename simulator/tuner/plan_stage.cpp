@@ -90,7 +90,7 @@ class LadderSearch {
     for (const Mixture& mixture : mixtures_) merge(mixture.peaks);
     result_.summary.is_whole = is_whole;
     result_.summary.is_exhaustive = is_whole && goes_by_facts && mixtures_.size() == 1;
-    return std::move(result_);
+    return result_;
   }
 
  private:

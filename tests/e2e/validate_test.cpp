@@ -32,7 +32,7 @@ class ValidateTest : public testing::Test {
         {"run", model_path("qwen2.pt"), "--input", "@" + model_path("qwen2.inputs"), "--steps", "2"}, more);
   }
   std::string trace_of_qwen(const std::vector<std::string>& more) {
-    const Ended ended = run_program(joined(run_of_qwen({"-o", trace_}), more));
+    const Ended ended = run_program(joined(run_of_qwen({"--policy", "offload", "-o", trace_}), more));
     EXPECT_EQ(ended.status, 0) << ended.err;
     return trace_;
   }
