@@ -42,7 +42,7 @@ std::string rate_text(const StepSize& size, double seconds) {
 /// bfloat16.
 std::string speed_text(const AdviceReport& report, const Way& way, const std::string& change = "") {
   const StepSize size = step_size(report.plain.settings.inputs);
-  const std::string text = time_text(way) + change + rate_text(size, seconds(way));
+  std::string text = time_text(way) + change + rate_text(size, seconds(way));
   if (!size.tokens || report.peak_flops <= 0 || !computes_in_bfloat16(report.plain.program)) return text;
   const double flops =
       6 * static_cast<double>(report.plain.model.parameters) * static_cast<double>(*size.tokens);

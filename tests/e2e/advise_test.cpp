@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "e2e/offprof_process.h"
@@ -57,7 +58,9 @@ TEST(Advise, GivesTheErrorOfTheRecordingIfTheStepCannotBeRecorded) {
 }
 
 TEST(Advise, PassesTheOptionsOfScriptsOn) {
-  const Ended ended = run_program({"advise", "train.py", "--python", "/no/such/python"});
+  const TestFolder folder;
+  std::ofstream(folder / "train.py") << "pass\n";
+  const Ended ended = run_program({"advise", folder / "train.py", "--python", "/no/such/python"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_THAT(unwrapped(ended.err), HasSubstr("/no/such/python"));
 }
