@@ -1,6 +1,5 @@
 # Imported targets for LibTorch from the PyPI wheel. find_package(Torch) would need nvcc and a CUDA try-run.
 include(offprof_torch_version)
-set(torch_dir "${libtorch_dir}/torch")
 
 add_library(offprof_libtorch INTERFACE)
 # -idirafter: the wheel's include folder contains its own fmt, which must not take precedence over the one we
@@ -14,9 +13,14 @@ foreach(lib c10 torch_cpu)
 endforeach()
 # libtorch_cpu needs the CUDA runtime and CUPTI from the wheels beside it. Its own RPATH finds them only at run
 # time.
-target_link_options(offprof_libtorch INTERFACE
-  "LINKER:-rpath,${torch_dir}/lib" "LINKER:-rpath-link,${torch_dir}/lib"
-  "LINKER:-rpath-link,${libtorch_dir}/nvidia/cu13/lib" "LINKER:--as-needed")
+target_link_options(offprof_libtorch INTERFACE "LINKER:-rpath,${torch_dir}/lib" "LINKER:-rpath-link,${torch_dir}/lib")
+foreach(dir IN LISTS cuda_lib_dirs)
+  target_link_options(offprof_libtorch INTERFACE "LINKER:-rpath-link,${dir}")
+endforeach()
+foreach(dir IN LISTS cuda_rpath)
+  target_link_options(offprof_libtorch INTERFACE "LINKER:-rpath,${dir}")
+endforeach()
+target_link_options(offprof_libtorch INTERFACE "LINKER:--as-needed")
 
 # LibTorch's Python part, for extensions. Missing if there are no headers of the Python that the wheel is for.
 file(GLOB torch_module "${torch_dir}/_C.cpython-*.so")
@@ -39,10 +43,10 @@ set(CMAKE_CXX_LINK_LIBRARY_USING_offprof_needed_SUPPORTED TRUE)
 set(CMAKE_CXX_LINK_LIBRARY_USING_offprof_needed
   "LINKER:--push-state,--no-as-needed" "<LINK_ITEM>" "LINKER:--pop-state")
 
-# The CUDA headers of the runtime's wheel, and the header of the CUDA Toolkit that they include.
+# The CUDA headers, and the header of the CUDA Toolkit that those of the runtime's wheel include.
 add_library(offprof_cuda_headers INTERFACE)
 target_include_directories(offprof_cuda_headers SYSTEM INTERFACE
-  "${CMAKE_CURRENT_LIST_DIR}/../engine/devices/virtual_gpu/runtime/cuda_crt" "${libtorch_dir}/nvidia/cu13/include")
+  "${CMAKE_CURRENT_LIST_DIR}/../engine/devices/virtual_gpu/runtime/cuda_crt" ${cuda_include_dirs})
 
 # LibTorch with its CUDA part. The linker does not look for the CUDA libraries that it needs: they may be
 # elsewhere, or be the virtual GPU's.

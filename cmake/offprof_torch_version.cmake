@@ -1,7 +1,11 @@
 # Chooses the LibTorch to build with, and checks that offprof supports it.
 #
 # Sets
-#   libtorch_dir               its folder, with torch/ and nvidia/ in it
+#   torch_dir                  its folder, with lib/ and include/ in it
+#   cuda_include_dirs          folders of the headers of CUDA and CUPTI: of NVIDIA's packages beside torch, or else of
+#                              a CUDA Toolkit
+#   cuda_lib_dirs              folders of their libraries
+#   cuda_rpath                 those in which LibTorch itself does not look
 #   OFFPROF_LIBTORCH_VERSION   its version: 2.11.0
 #   OFFPROF_CUDA_VERSION       the version of CUDA that it is built for: 13.0
 #   OFFPROF_TORCH_VERSIONS     the minor versions that offprof supports, as a list
@@ -77,7 +81,7 @@ if(OFFPROF_TORCH_VERSION STREQUAL "" AND OFFPROF_TORCH_PYTHON STREQUAL "" AND OF
   if(SKBUILD)
     set(OFFPROF_TORCH_PYTHON "${Python3_EXECUTABLE}")
   elseif(given_torch)
-    get_filename_component(OFFPROF_LIBTORCH_DIR "${given_torch}" DIRECTORY)
+    set(OFFPROF_LIBTORCH_DIR "${given_torch}")
   elseif(NOT EXISTS "${CMAKE_SOURCE_DIR}/.deps/libtorch/torch/lib/libtorch_cpu.so")
     find_program(OFFPROF_SYSTEM_PYTHON python3)
     mark_as_advanced(OFFPROF_SYSTEM_PYTHON)
@@ -104,35 +108,55 @@ else()
   set(test_python "${CMAKE_SOURCE_DIR}/.deps/python-${torch_minor}/bin/python")
 endif()
 
-if(NOT EXISTS "${libtorch_dir}/torch/lib/libtorch_cpu.so")
+# The folder of a Python has torch in it; an archive of LibTorch is torch itself.
+set(torch_dir "${libtorch_dir}/torch")
+if(EXISTS "${libtorch_dir}/lib/libtorch_cpu.so")
+  set(torch_dir "${libtorch_dir}")
+  get_filename_component(libtorch_dir "${libtorch_dir}" DIRECTORY)
+endif()
+if(NOT EXISTS "${torch_dir}/lib/libtorch_cpu.so")
   offprof_refuse_torch("There is no LibTorch in ${libtorch_dir}.")
 endif()
-if(EXISTS "${libtorch_dir}/torch/lib/libtorch_hip.so")
-  offprof_refuse_torch("The LibTorch in ${libtorch_dir} is built for ROCm.")
+if(EXISTS "${torch_dir}/lib/libtorch_hip.so")
+  offprof_refuse_torch("The LibTorch in ${torch_dir} is built for ROCm.")
 endif()
-if(NOT EXISTS "${libtorch_dir}/torch/lib/libtorch_cuda.so")
-  offprof_refuse_torch("The LibTorch in ${libtorch_dir} is built without CUDA.")
+if(NOT EXISTS "${torch_dir}/lib/libtorch_cuda.so")
+  offprof_refuse_torch("The LibTorch in ${torch_dir} is built without CUDA.")
 endif()
-file(STRINGS "${libtorch_dir}/torch/include/torch/headeronly/version.h" torch_version_lines
+file(STRINGS "${torch_dir}/include/torch/headeronly/version.h" torch_version_lines
   REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
 string(REGEX MATCHALL "[0-9]+" torch_version_parts "${torch_version_lines}")
 list(JOIN torch_version_parts "." OFFPROF_LIBTORCH_VERSION)
 offprof_torch_row(row "${OFFPROF_LIBTORCH_VERSION}")
 if(NOT row)
-  offprof_refuse_torch("The LibTorch in ${libtorch_dir} is version ${OFFPROF_LIBTORCH_VERSION}, which offprof does not support.")
+  offprof_refuse_torch("The LibTorch in ${torch_dir} is version ${OFFPROF_LIBTORCH_VERSION}, which offprof does not support.")
 endif()
 if(torch_minor AND NOT OFFPROF_LIBTORCH_VERSION MATCHES "^${torch_minor}\\.")
   offprof_refuse_torch(
-    "OFFPROF_TORCH_VERSION is ${OFFPROF_TORCH_VERSION}, but the LibTorch in ${libtorch_dir} is version ${OFFPROF_LIBTORCH_VERSION}.")
+    "OFFPROF_TORCH_VERSION is ${OFFPROF_TORCH_VERSION}, but the LibTorch in ${torch_dir} is version ${OFFPROF_LIBTORCH_VERSION}.")
 endif()
 list(GET row 3 OFFPROF_CUBLAS_VERSION)
 list(GET row 4 OFFPROF_CUDNN_VERSION)
-foreach(header cuda_runtime_api.h cupti.h)
-  if(NOT EXISTS "${libtorch_dir}/nvidia/cu13/include/${header}")
-    offprof_refuse_torch("${libtorch_dir} lacks nvidia/cu13/include/${header}: its torch is built for another CUDA than 13, "
-      "or the packages nvidia-cuda-runtime and nvidia-cuda-cupti are missing.")
+
+set(cuda_include_dirs "${libtorch_dir}/nvidia/cu13/include")
+set(cuda_lib_dirs "${libtorch_dir}/nvidia/cu13/lib")
+set(cuda_rpath "")
+set(cuda_from "NVIDIA's packages beside torch")
+if(NOT EXISTS "${cuda_include_dirs}/cuda_runtime_api.h" OR NOT EXISTS "${cuda_include_dirs}/cupti.h")
+  if(NOT CMAKE_SCRIPT_MODE_FILE)  # the test of this file runs it without a project
+    find_package(CUDAToolkit 13 QUIET)
   endif()
-endforeach()
-file(STRINGS "${libtorch_dir}/nvidia/cu13/include/cuda_runtime_api.h" cudart_version REGEX "define CUDART_VERSION ")
+  if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_CUPTI_INCLUDE_DIR)
+    offprof_refuse_torch("${libtorch_dir} lacks nvidia/cu13/include/cuda_runtime_api.h or cupti.h, and there is no CUDA Toolkit 13 "
+      "with CUPTI. So the torch is built for another CUDA than 13, or nvidia-cuda-runtime and nvidia-cuda-cupti are missing.")
+  endif()
+  set(cuda_include_dirs "${CUDAToolkit_INCLUDE_DIRS}" "${CUDAToolkit_CUPTI_INCLUDE_DIR}")
+  get_filename_component(cupti_lib_dir "${CUDA_cupti_LIBRARY}" DIRECTORY)
+  set(cuda_lib_dirs "${CUDAToolkit_LIBRARY_DIR}" "${cupti_lib_dir}")
+  set(cuda_rpath ${cuda_lib_dirs})
+  set(cuda_from "the CUDA Toolkit ${CUDAToolkit_VERSION}")
+endif()
+list(GET cuda_include_dirs 0 cuda_include_dir)
+file(STRINGS "${cuda_include_dir}/cuda_runtime_api.h" cudart_version REGEX "define CUDART_VERSION ")
 string(REGEX REPLACE ".*CUDART_VERSION +([0-9]+)0([0-9])0.*" "\\1.\\2" OFFPROF_CUDA_VERSION "${cudart_version}")
-message(STATUS "LibTorch ${OFFPROF_LIBTORCH_VERSION} in ${libtorch_dir}")
+message(STATUS "LibTorch ${OFFPROF_LIBTORCH_VERSION} in ${torch_dir}; CUDA and CUPTI of ${cuda_from}")

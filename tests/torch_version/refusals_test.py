@@ -1,4 +1,4 @@
-"""Tests of cmake/offprof_torch_version.cmake: it refuses LibTorches that offprof cannot be built with."""
+"""Tests of cmake/offprof_torch_version.cmake: it finds LibTorch and CUDA, and refuses what offprof cannot be built with."""
 
 from __future__ import annotations
 
@@ -29,6 +29,17 @@ class RefusalsTest(unittest.TestCase):
             self.write(f"torch/lib/lib{library}.so")
         for header in ("cuda_runtime_api.h", "cupti.h"):
             self.write(f"nvidia/cu13/include/{header}")
+
+    def cuda_toolkit(self) -> Path:
+        """Makes files as a CUDA Toolkit has them, and returns its folder."""
+        self.write("toolkit/bin/nvcc", "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n")
+        (self.folder / "toolkit/bin/nvcc").chmod(0o755)
+        self.write("toolkit/include/cuda_runtime.h")
+        self.write("toolkit/include/cuda_runtime_api.h", "#define CUDART_VERSION 13000\n")
+        self.write("toolkit/lib64/libcudart.so")
+        self.write("toolkit/extras/CUPTI/include/cupti.h")
+        self.write("toolkit/extras/CUPTI/lib64/libcupti.so")
+        return self.folder / "toolkit"
 
     def write(self, path: str, text: str = "") -> None:
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +83,28 @@ class RefusalsTest(unittest.TestCase):
     def test_refuses_a_torch_without_the_headers_of_cuda_13(self) -> None:
         self.libtorch("2.11.0", "torch_cuda")
         (self.folder / "nvidia/cu13/include/cupti.h").unlink()
-        self.assert_refused("lacks nvidia/cu13/include/cupti.h", OFFPROF_LIBTORCH_DIR=self.folder)
+        self.assert_refused("nvidia-cuda-cupti are missing", OFFPROF_LIBTORCH_DIR=self.folder)
+
+    def test_takes_an_archive_of_libtorch_and_the_cuda_toolkit(self) -> None:
+        self.libtorch("2.11.0", "torch_cuda")
+        (self.folder / "torch").rename(self.folder / "libtorch")
+        (self.folder / "nvidia/cu13/include/cupti.h").unlink()
+        self.write(
+            "CMakeLists.txt",
+            "cmake_minimum_required(VERSION 3.25)\nproject(probe CXX)\n"
+            f'include("{SCRIPT}")\nmessage(STATUS "headers: ${{cuda_include_dirs}}")\n',
+        )
+        toolkit = self.cuda_toolkit()
+        for place in (
+            f"-DTorch_DIR={self.folder}/libtorch/share/cmake/Torch",
+            f"-DCMAKE_PREFIX_PATH={self.folder}/libtorch",
+            f"-DOFFPROF_LIBTORCH_DIR={self.folder}/libtorch",
+        ):
+            command = ["cmake", "-S", ".", "-B", "build", "--fresh", place, f"-DCUDAToolkit_ROOT={toolkit}"]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"LibTorch 2.11.0 in {self.folder}/libtorch; CUDA and CUPTI of the CUDA Toolkit", done.stdout)
+            self.assertIn(f"headers: {toolkit}/include;{toolkit}/extras/CUPTI/include", done.stdout)
 
     def test_refuses_a_folder_without_torch(self) -> None:
         self.assert_refused("There is no LibTorch in", OFFPROF_LIBTORCH_DIR=self.folder / "nothing")

@@ -3,11 +3,11 @@
 set(stand_in_dir "${CMAKE_BINARY_DIR}/virtual_gpu")
 set(torch_libs "")
 foreach(lib c10_cuda caffe2_nvrtc torch_cpu torch_cuda torch_cuda_linalg torch_nvshmem)
-  list(APPEND torch_libs "${libtorch_dir}/torch/lib/lib${lib}.so")
+  list(APPEND torch_libs "${torch_dir}/lib/lib${lib}.so")
 endforeach()
 # The library that `import torch` opens in Python. A LibTorch without Python lacks it.
-if(EXISTS "${libtorch_dir}/torch/lib/libtorch_python.so")
-  list(APPEND torch_libs "${libtorch_dir}/torch/lib/libtorch_python.so")
+if(EXISTS "${torch_dir}/lib/libtorch_python.so")
+  list(APPEND torch_libs "${torch_dir}/lib/libtorch_python.so")
 endif()
 set(undefined "${CMAKE_CURRENT_BINARY_DIR}/undefined.txt")
 add_custom_command(OUTPUT "${undefined}"
@@ -93,7 +93,7 @@ if(OFFPROF_BUILD_TESTS)
   offprof_test(open_virtual_gpu_test open_test.cpp LIBS offprof_engine_devices_virtual_gpu)
   target_compile_definitions(open_virtual_gpu_test PRIVATE
     OFFPROF_STAND_IN_DIR="${stand_in_dir}"
-    OFFPROF_REAL_CUDART="${libtorch_dir}/nvidia/cu13/lib/libcudart.so.13"
-    OFFPROF_LIBTORCH_CUDA="${libtorch_dir}/torch/lib/libtorch_cuda.so")
+    OFFPROF_REAL_CUDART="${cuda_lib_dirs}/libcudart.so.13"
+    OFFPROF_LIBTORCH_CUDA="${torch_dir}/lib/libtorch_cuda.so")
   add_dependencies(open_virtual_gpu_test offprof_stand_ins)
 endif()
