@@ -2,10 +2,12 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,9 +18,11 @@
 #include <utility>
 
 #include "cli/base/version.h"
+#include "cli/doctor/library_origin.h"
 #include "cli/plugin/child_process.h"
 #include "cli/plugin/engine_loader.h"
 #include "cli/plugin/nvidia_driver.h"
+#include "cli/plugin/python_package.h"
 #include "cli/tables/figure_text.h"
 #include "engine/devices/virtual_gpu/open.h"
 #include "engine/storage/block_codec.h"
@@ -33,14 +37,16 @@ namespace fs = std::filesystem;
 
 constexpr const char* kGetEngine =
     "scripts/setup.sh && cmake --preset release && cmake --build --preset release";
-// CUPTI of the CUDA version for which scripts/setup.sh's LibTorch is built.
+// The libraries of the CUDA version for which LibTorch is built.
 constexpr const char* kCuptiLibrary = "libcupti.so.13";
+constexpr const char* kCudaLibrary = "libcudart.so.13";
 
 /// Facts that a child process learned by opening the engine library.
 struct EngineFacts {
   std::string torch_version;
-  std::string torch_folder;
-  std::string cupti;  ///< path of the file; empty if it was not loaded
+  std::string torch;  ///< path of the library
+  std::string cuda;   ///< path of CUDA's runtime; empty if it was not loaded
+  std::string cupti;  ///< path of CUPTI; empty if it was not loaded
 };
 
 /// Returns the file from which the library of that name was loaded; empty if it is not loaded.
@@ -55,17 +61,17 @@ std::string loaded_file(const std::string& name) {
 
 std::string open_engine(const std::string& path) {
   EnginePlugin& engine = load_engine({path});
-  const std::string torch = loaded_file("libtorch_cpu.so");
   if (dlopen(kCuptiLibrary, RTLD_NOW | RTLD_LOCAL) == nullptr) dlerror();
   return nlohmann::json{{"version", engine.torch_version()},
-                        {"folder", fs::path(torch).parent_path().string()},
+                        {"torch", loaded_file("libtorch_cpu.so")},
+                        {"cuda", loaded_file(kCudaLibrary)},
                         {"cupti", loaded_file(kCuptiLibrary)}}
       .dump();
 }
 
 EngineFacts facts_from(const std::string& answer) {
   const auto json = nlohmann::json::parse(answer);
-  return {json.at("version"), json.at("folder"), json.at("cupti")};
+  return {json.at("version"), json.at("torch"), json.at("cuda"), json.at("cupti")};
 }
 
 Finding engine_missing(const std::string& why, const std::string& fix) {
@@ -104,6 +110,42 @@ Finding cuda_finding(const std::string& engine_path) {
       "scripts/setup.sh does not install them"};
 }
 
+/// Prints the version of Python, and the version and place of its torch without importing it.
+constexpr const char* kDescribePython =
+    "import importlib.metadata as m, importlib.util as u, sys; spec = u.find_spec('torch'); "
+    "print(sys.version.split()[0]); "
+    "spec and print('torch', m.version('torch'), 'in', spec.submodule_search_locations[0])";
+
+/// Runs a command and returns the lines that it printed. Throws if it fails.
+std::vector<std::string> lines_of(const std::string& command) {
+  std::FILE* const output = popen(command.c_str(), "r");
+  if (output == nullptr) throw std::runtime_error("no process can be started");
+  std::string text;
+  for (int c = 0; (c = std::fgetc(output)) != EOF;) text += static_cast<char>(c);
+  if (pclose(output) != 0) throw std::runtime_error("it does not run");
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Reports the Python in which `run` runs scripts by default, and its torch.
+Finding python_finding() {
+  constexpr const char* kName = "Python";
+  try {
+    const std::string python = choose_python("");
+    const std::string about = fmt::format(
+        "{}", fmt::join(lines_of(fmt::format("'{}' -c \"{}\" 2>/dev/null", python, kDescribePython)), ", "));
+    if (about.find("torch") != std::string::npos)
+      return {kName, Health::kWorks, fmt::format("{}: {}", python, about), ""};
+    return {kName, Health::kOptional, fmt::format("{}: {}, without torch", python, about),
+            "activate the environment of your scripts, or name its Python: --python PATH"};
+  } catch (const std::exception& error) {
+    return {kName, Health::kOptional, fmt::format("scripts cannot run: {}", error.what()),
+            "activate the environment of your scripts, or name its Python: --python PATH"};
+  }
+}
+
 /// Asks the engine in this process if it can trace the GPU: the real one if its driver is present, else the
 /// virtual one. Returns the problem as JSON; `{}` if there is none.
 std::string try_tracing(const std::string& engine_path) {
@@ -124,8 +166,27 @@ Finding tracer_finding(const std::string& engine_path) {
           problem.at("fix")};
 }
 
+/// Returns the path, and where the library comes from.
+std::string with_origin(const std::string& path) {
+  const std::string origin = library_origin(path);
+  return origin.empty() ? path : fmt::format("{}, {}", path, origin);
+}
+
+Finding torch_finding(const EngineFacts& facts) {
+  const std::string folder = fs::path(facts.torch).parent_path().string();
+  return {"LibTorch", Health::kWorks,
+          fmt::format("{} in {}, {}", facts.torch_version, folder, library_origin(facts.torch)), ""};
+}
+
+Finding cuda_runtime_finding(const std::string& file) {
+  if (!file.empty()) return {"CUDA runtime", Health::kWorks, with_origin(file), ""};
+  return {"CUDA runtime", Health::kOptional,
+          fmt::format("{} is not loaded; only --device cuda needs it", kCudaLibrary),
+          "NVIDIA's package nvidia-cuda-runtime beside torch, or the CUDA Toolkit 13"};
+}
+
 Finding cupti_finding(const std::string& file) {
-  if (!file.empty()) return {"CUPTI", Health::kWorks, file, ""};
+  if (!file.empty()) return {"CUPTI", Health::kWorks, with_origin(file), ""};
   return {"CUPTI", Health::kOptional,
           fmt::format("{} cannot be opened; it is needed to trace GPU kernels", kCuptiLibrary),
           "scripts/setup.sh"};
@@ -144,9 +205,10 @@ void add_engine(std::vector<Finding>& findings) {
   }
   const EngineFacts facts = facts_from(opened.answer);
   findings.push_back({"engine", Health::kWorks, *path, ""});
-  findings.push_back(
-      {"LibTorch", Health::kWorks, fmt::format("{} in {}", facts.torch_version, facts.torch_folder), ""});
+  findings.push_back(torch_finding(facts));
+  findings.push_back(cuda_runtime_finding(facts.cuda));
   findings.push_back(cupti_finding(facts.cupti));
+  findings.push_back(python_finding());
   findings.push_back(virtual_gpu_finding(*path));
   findings.push_back(cuda_finding(*path));
   findings.push_back(tracer_finding(*path));
