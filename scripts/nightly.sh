@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the checks that take too long for every change: all tests with the newest LibTorch, three times under load,
-# and with sanitizers, training programs of many kinds under many policies, fuzzing of every reader, random programs
-# for hours, long runs, and mutation testing. A failed part does not stop the others.
+# and with sanitizers, training programs of many kinds under many policies, packages on a bare Debian, fuzzing of every
+# reader, random programs for hours, long runs, and mutation testing. A failed part does not stop the others.
 #
 #   scripts/nightly.sh [--runs N] [--hours H]
 #
@@ -60,6 +60,7 @@ part "OffloadActivations in training programs on host" predictions_of_programs o
 part "OffloadActivations in training programs on a virtual GPU" predictions_of_programs offloading.py --device virtual:h200
 part "TRL's own offloading against its simulation" predictions_of_programs trl_witness.py
 part "exports against the engines that they are for" predictions_of_programs export_witness.py
+part "wheel and Debian package on bare Debian 12" "$root/scripts/install_check.sh"
 for ((run = 1; run <= runs_beside_load; run++)); do
     part "tests under a load of $load, run $run of $runs_beside_load" tests_beside_load
 done

@@ -172,7 +172,12 @@ fish fish loads the completion script in tests
 man-db man renders the man pages in tests
 LIST
     fi
-    if $nightly; then echo "stress-ng stress-ng keeps the machine busy while tests run"; fi
+    if $nightly; then
+        cat <<'LIST'
+stress-ng stress-ng keeps the machine busy while tests run
+debootstrap debootstrap makes a bare Debian for installed packages
+LIST
+    fi
     if $coverage; then
         echo "gcovr gcovr reads the counts of gcov"
     fi
