@@ -198,8 +198,11 @@ EngineExport export_to_pytorch(const ExportRequest& request) {
   if (settings.offloads_parameters)
     result.differences.emplace_back("PyTorch offloads parameters with FSDP only; see --to fsdp2.");
   result.no_figures =
-      "offprof does not model save_on_cpu and PyTorch's checkpointing. Put the snippet into the program and "
-      "record it: offprof run train.py.";
+      "offprof does not model save_on_cpu, which copies each saved tensor by itself, small ones and "
+      "parameters "
+      "too, and PyTorch's checkpointing, which keeps results of operators that the trace does not have. Put "
+      "the "
+      "snippet into the program and record it: offprof run train.py.";
   return result;
 }
 

@@ -10,8 +10,6 @@ loop and reads PyTorch's own peaks of requested and allocated bytes.
 
 Engines that are not installed are skipped, with a line that says so. Exit status: 0 all equal, 1 some are not, 77 no
 engine is installed, so nothing was compared.
-
-Runs mlp unless --programs names others: llama with TRL's code fails on the virtual GPU, and its cause is not known yet.
 """
 
 import argparse
@@ -139,9 +137,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--offprof", type=Path, required=True, help="the program offprof")
     parser.add_argument("--device", default="virtual:h200", help="device of the recording (default: %(default)s)")
-    parser.add_argument(
-        "--programs", default="mlp", metavar="NAME,...", help="of mlp and llama, which fails (default: %(default)s)"
-    )
+    parser.add_argument("--programs", default=",".join(KEPT), metavar="NAME,...", help="default: %(default)s")
     parser.add_argument("--engines", default=",".join(ENGINES), metavar="NAME,...", help="default: %(default)s")
     arguments = parser.parse_args()
     engines = exactness.names(arguments.engines, ENGINES, "engine")
