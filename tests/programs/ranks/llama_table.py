@@ -1,4 +1,4 @@
-"""Finds the memory of ranks of large jobs, each alone: rows of llama.py under `offprof exec --world-size`.
+"""Finds the memory of ranks of large jobs, each alone: rows of llama_rank.py under `offprof exec --world-size`.
 
     llama_table.py --offprof BUILD/offprof [--rows NAME,...]
 
@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-LLAMA = Path(__file__).resolve().with_name("llama.py")
+LLAMA = Path(__file__).resolve().with_name("llama_rank.py")
 GIB = 2**30
 MOST_HOST_MEMORY = 10**9
 
