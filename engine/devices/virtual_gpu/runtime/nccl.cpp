@@ -118,9 +118,8 @@ std::vector<std::pair<GroupedCall, std::vector<CollectiveCall>>> take_group() {
   return kernels;
 }
 
-/// Checks the call and runs it, or keeps it until the end of the group. `parts` is the number of parts of
-/// `count` numbers in the message; 0: as many as ranks. `root` is that of broadcast and reduce, or the peer;
-/// 0 for others.
+/// Checks the call and runs it, or keeps it until the end of the group. `count` is that of the numbers that
+/// NCCL's function takes. `root` is that of broadcast and reduce, or the peer; 0 for others.
 NcclResult call(Collective collective, const void* send, void* receive, std::size_t count, NcclType type,
                 Reduction reduction, int root, NcclComm comm, StreamId stream) {
   if (const NcclResult result = check(comm); result != kNcclSuccess) return result;
