@@ -66,7 +66,8 @@ const std::vector<CommandEntry>& command_table() {
       {"exec", "Run any command; its Python processes use a virtual GPU",
        "  offprof exec -- python train.py --batch 32\n"
        "  offprof exec --device virtual:l4 --device-memory 16GiB -- pytest tests\n"
-       "  offprof exec --format json -o memory.json -- torchrun --nproc-per-node 1 train.py\n",
+       "  offprof exec --world-size 64 --nodes 8 --rank 0,63 -- python train.py\n"
+       "  offprof exec --format json -o memory.json -- torchrun --nproc-per-node 2 train.py\n",
        make_exec_command},
       {"doctor", "Check this machine: what works, what is missing and how to fix it",
        "  offprof doctor\n"

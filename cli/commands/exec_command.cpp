@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/options/options.h"
+#include "cli/options/rank_options.h"
 #include "cli/plugin/engine_loader.h"
 #include "cli/plugin/foreground_command.h"
 #include "cli/plugin/python_package.h"
@@ -29,6 +30,10 @@ namespace fs = std::filesystem;
 constexpr std::string_view kVirtual = "virtual";
 /// Environment variable with what python/offprof/exec_process.py needs to know, as a JSON object.
 constexpr const char* kSettingsVariable = "OFFPROF_EXEC";
+
+/// Folders in the scratch folder: reports of processes; what ranks have said that ran alone.
+constexpr const char* kReports = "reports";
+constexpr const char* kSaid = "said";
 
 /// Returns PROFILE of `virtual[:PROFILE]`. Throws Error (input) for other devices.
 std::string parse_virtual_device(const std::string& text) {
@@ -82,38 +87,57 @@ class ExecCommand : public Subcommand {
                     kDefaultProfile));
     add_capacity_option(app, "--device-memory", memory_limit_,
                         "Memory of the device (default: that of the profile)", kLeastDeviceMemory);
+    add_rank_options(app, ranks_);
     add_output_option(app, output_,
                       "File for the report (default: standard error, after the command's own output)");
   }
 
   ExitStatus run(Context& context) override {
     command_ = words_after_mark(context.argv(), command_);
+    complete(ranks_);
     const DeviceProfile profile = load_profile(profile_);
     if (!output_.empty()) check_writable(output_);
     const ScratchFolder scratch;
-    const std::string reports = scratch.file("");
-    const int status = run_in_foreground(command_, environment(reports)).status;
+    const int status = run_command(scratch);
     publish(context,
             {.profile = profile.name,
              .device_name = profile.device_name,
              .memory_bytes = std::min(memory_limit_.value_or(profile.memory_bytes), profile.memory_bytes),
              .command = command_,
+             .world_size = ranks_.world_size,
+             .nodes = ranks_.nodes,
              .exit_status = status,
-             .processes = read_reports(reports, context)});
+             .processes = read_reports(scratch.file(kReports), context)});
     return static_cast<ExitStatus>(status);
   }
 
  private:
+  /// Runs the command, or each rank until one fails. Returns the exit status.
+  int run_command(const ScratchFolder& scratch) const {
+    fs::create_directory(scratch.file(kReports));
+    fs::create_directory(scratch.file(kSaid));
+    const std::map<std::string, std::string> variables = environment(scratch);
+    if (!ranks_.world_size) return run_in_foreground(command_, variables).status;
+    for (const int rank : ranks_.ranks) {
+      std::map<std::string, std::string> of_rank = rank_environment(ranks_, rank);
+      of_rank.insert(variables.begin(), variables.end());
+      if (const int status = run_in_foreground(command_, of_rank).status; status != 0) return status;
+    }
+    return 0;
+  }
+
   /// Returns the variables that put the start-up hook into Python processes. Throws Error (environment) if a
   /// part of the build is missing.
-  std::map<std::string, std::string> environment(const std::string& reports) const {
+  std::map<std::string, std::string> environment(const ScratchFolder& scratch) const {
     const std::string startup = python_package_folder() + "/startup";
     const char* const python_path = std::getenv("PYTHONPATH");
     const bool has_path = python_path != nullptr && *python_path != '\0';
     nlohmann::ordered_json settings = {{"profile", absolute_profile()},
                                        {"memory_limit_bytes", nullptr},
                                        {"libraries", existing_libraries()},
-                                       {"reports", reports}};
+                                       {"reports", scratch.file(kReports)},
+                                       {"said", nullptr}};
+    if (ranks_.world_size) settings["said"] = scratch.file(kSaid);
     if (memory_limit_) settings["memory_limit_bytes"] = *memory_limit_;
     return {{"PYTHONPATH", has_path ? startup + ":" + python_path : startup},
             {kSettingsVariable, settings.dump()}};
@@ -145,6 +169,7 @@ class ExecCommand : public Subcommand {
   std::vector<std::string> command_;
   std::string profile_ = kDefaultProfile;
   std::optional<Bytes> memory_limit_;
+  RankOptions ranks_;
   std::string output_;
 };
 

@@ -46,6 +46,15 @@ TEST(ExecCommand, RejectsADeviceWithoutMemory) {
   EXPECT_THAT(run.err, HasSubstr("--device-memory"));
 }
 
+TEST(ExecCommand, RejectsRanksThatTheJobDoesNotHave) {
+  const CliRun run = run_words({"exec", "--world-size", "4", "--rank", "0,4", "--", "true"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("there is no rank 4 among 4 ranks"));
+  EXPECT_THAT(run_words({"exec", "--rank", "1", "--", "true"}).err, HasSubstr("need --world-size"));
+  EXPECT_THAT(run_words({"exec", "--world-size", "4", "--rank", "x", "--", "true"}).err,
+              HasSubstr("--rank: 'x' is not a list of ranks"));
+}
+
 TEST(ExecCommand, ChecksTheReportFileBeforeTheCommandRuns) {
   const TemporaryFolder folder("exec_command");
   const CliRun run = run_words({"exec", "-o", "/nonexistent/report.json", "--", "touch", folder / "ran"});

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/reports/next_command.h"
+#include "cli/reports/rank_report.h"
 #include "cli/tables/figure_text.h"
 #include "cli/terminal/text_table.h"
 #include "traces/io/json_access.h"
@@ -31,6 +32,7 @@ std::string command_text(const std::vector<std::string>& words) {
 
 nlohmann::ordered_json to_json(const GpuProcess& process) {
   nlohmann::ordered_json json = {{"pid", process.pid}, {"command", process.command}};
+  if (process.rank) json["rank"] = *process.rank;
   if (!process.problem.empty()) {
     json["problem"] = process.problem;
     return json;
@@ -46,6 +48,7 @@ nlohmann::ordered_json to_json(const GpuProcess& process) {
   json["unknown_sizes"] = process.unknown_sizes;
   json["value_reads"] = process.value_reads;
   json["notes"] = process.notes;
+  if (process.rank) json.update(rank_json(process));
   return json;
 }
 
@@ -73,7 +76,7 @@ std::string table_of(const ExecReport& report, const Page& page) {
                    {"out of memory", Align::kLeft},
                    {"modelled time"}});
   for (const GpuProcess& process : report.processes)
-    if (process.problem.empty()) table.add_row(row_of(process));
+    if (process.problem.empty() && !(process.rank && process.ended)) table.add_row(row_of(process));
   if (table.empty()) return {};
   return table.render(page) + "\n" +
          wrap(fmt::format("allocated, reserved, requested: peaks, by torch.cuda.memory_stats of the process. "
@@ -81,6 +84,28 @@ std::string table_of(const ExecReport& report, const Page& page) {
                           kTimesAreModelled),
               page.width, 0) +
          "\n";
+}
+
+/// Returns the size of the job whose ranks ran alone; empty if there is none.
+std::string world_text(const ExecReport& report) {
+  if (!report.world_size) return {};
+  const std::string nodes = report.nodes > 1 ? fmt::format(" on {} nodes", report.nodes) : std::string{};
+  return fmt::format("; ranks of {}{}, each alone", *report.world_size, nodes);
+}
+
+/// Returns the collectives of a process report.
+std::vector<CollectiveSum> collectives_of(const JsonValue& report) {
+  std::vector<CollectiveSum> sums;
+  const auto list = report.find("collectives");
+  if (!list) return sums;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const JsonValue entry = list->element(i);
+    sums.push_back({.name = entry.at("name").as_string(),
+                    .calls = entry.at("calls").as_integer(),
+                    .bytes = entry.at("bytes").as_integer(),
+                    .time_ns = entry.at("time_ns").as_integer()});
+  }
+  return sums;
 }
 
 /// Returns remarks on a process, one per line.
@@ -103,15 +128,16 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
   }
   if (!process.value_reads.empty()) {
     remarks.push_back(
-        fmt::format(" read values from the GPU ({}), which are zeros there: shapes and control flow "
+        fmt::format(" read values from the GPU ({}), most of which are zeros there: shapes and control flow "
                     "that depend on them may differ on a real GPU",
                     fmt::join(process.value_reads, ", ")));
   }
   for (const std::string& note : process.notes) remarks.push_back(": " + note);
+  const std::string subject =
+      process.rank ? fmt::format("rank {}", *process.rank) : fmt::format("process {}", process.pid);
   std::string text;
   for (const std::string& remark : remarks)
-    text += page.paint(Tone::kWarning, "warning:") + " " +
-            wrap(fmt::format("process {}{}", process.pid, remark), page.width, 9) + "\n";
+    text += page.paint(Tone::kWarning, "warning:") + " " + wrap(subject + remark, page.width, 9) + "\n";
   return text;
 }
 
@@ -120,18 +146,22 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
 nlohmann::ordered_json to_json(const ExecReport& report) {
   auto processes = nlohmann::ordered_json::array();
   for (const GpuProcess& process : report.processes) processes.push_back(to_json(process));
-  return {{"device", "virtual:" + report.profile},
-          {"device_name", report.device_name},
-          {"device_memory_bytes", report.memory_bytes},
-          {"times_are_modelled", true},
-          {"executed", report.command},
-          {"exit_status", report.exit_status},
-          {"processes", std::move(processes)}};
+  nlohmann::ordered_json json = {{"device", "virtual:" + report.profile},
+                                 {"device_name", report.device_name},
+                                 {"device_memory_bytes", report.memory_bytes},
+                                 {"times_are_modelled", true},
+                                 {"executed", report.command},
+                                 {"exit_status", report.exit_status}};
+  if (report.world_size) json.update({{"world_size", *report.world_size}, {"nodes", report.nodes}});
+  json["processes"] = std::move(processes);
+  return json;
 }
 
 std::string to_text(const ExecReport& report, const Page& page) {
-  std::string text = page.paint(Tone::kStrong, fmt::format("Virtual GPU {}", report.profile)) +
-                     fmt::format(": {}, {}\n", report.device_name, format_bytes(report.memory_bytes));
+  std::string text =
+      page.paint(Tone::kStrong, fmt::format("Virtual GPU {}", report.profile)) +
+      fmt::format(": {}, {}{}\n", report.device_name, format_bytes(report.memory_bytes), world_text(report));
+  text += rank_text(report, page);
   text += table_of(report, page);
   for (const GpuProcess& process : report.processes) text += remarks_on(process, page);
   if (!report.processes.empty()) return text;
@@ -151,6 +181,7 @@ GpuProcess parse_process_report(const std::string& text, const std::string& wher
   process.pid = report.at("pid").as_integer(1);
   process.command = report.at("command").as_strings();
   if (const auto problem = report.find("problem")) process.problem = problem->as_string();
+  if (const auto rank = report.find("rank")) process.rank = static_cast<int>(rank->as_integer());
   const auto time = report.find("modelled_time_ns");
   if (!time) return process;
   process.ended = true;
@@ -162,6 +193,9 @@ GpuProcess parse_process_report(const std::string& text, const std::string& wher
   process.unwritten_calls = strings_of(report, "unwritten_calls");
   process.unknown_sizes = strings_of(report, "unknown_sizes");
   process.value_reads = strings_of(report, "value_reads");
+  if (const auto communicators = report.find("communicators"))
+    process.communicators = communicators->as_integer();
+  process.collectives = collectives_of(report);
   process.notes = strings_of(report, "notes");
   return process;
 }

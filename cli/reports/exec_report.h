@@ -16,6 +16,14 @@ struct ProcessPeaks {
   Bytes allocated = 0, reserved = 0, requested = 0;
 };
 
+/// Collectives of one kind that a process has called.
+struct CollectiveSum {
+  std::string name;  ///< `all_reduce`
+  std::int64_t calls = 0;
+  Bytes bytes = 0;  ///< sum of the messages, counted as nccl-tests does
+  Nanoseconds time_ns = 0;
+};
+
 /// Process that used the virtual GPU, or that could not.
 struct GpuProcess {
   std::int64_t pid = 0;
@@ -25,6 +33,9 @@ struct GpuProcess {
   ProcessPeaks peaks;
   std::int64_t out_of_memory_errors = 0;
   Nanoseconds modelled_time_ns = 0;  ///< on the virtual clock
+  std::optional<int> rank;           ///< nullopt: it is no rank of many
+  std::int64_t communicators = 0;    ///< of NCCL: the most at one time
+  std::vector<CollectiveSum> collectives;
   std::vector<std::string> unwritten_calls, unknown_sizes;
   std::vector<std::string>
       value_reads;  ///< operators that read values back from the device, where they are zeros
@@ -38,6 +49,8 @@ struct ExecReport {
   std::string device_name;  ///< `NVIDIA H200`
   Bytes memory_bytes = 0;   ///< capacity of the device, or --device-memory
   std::vector<std::string> command;
+  std::optional<int> world_size;  ///< of the job whose ranks ran one after the other; nullopt: no ranks
+  int nodes = 1;
   int exit_status = 0;                ///< of the command; 128 + signal if a signal ended it
   std::vector<GpuProcess> processes;  ///< in the order in which they began to use the GPU
 };

@@ -19,6 +19,12 @@ constexpr const char* kEnded = R"({"pid": 7, "command": ["/usr/bin/python3", "tr
   "out_of_memory_errors": 1, "modelled_time_ns": 2000, "unwritten_calls": ["cudaFoo"],
   "unknown_sizes": ["workspaces of cuFoo"], "value_reads": ["aten::nonzero"], "notes": ["padded by chance"]})";
 
+constexpr const char* kRank =
+    R"({"pid": 8, "command": ["python3", "train.py"], "started_ns": 2, "rank": 3, "world_size": 4,
+  "peak_allocated_bytes": 1536, "peak_reserved_bytes": 2097152, "peak_requested_bytes": 1500,
+  "out_of_memory_errors": 0, "modelled_time_ns": 2000, "unwritten_calls": ["cudaFoo"], "communicators": 2,
+  "collectives": [{"name": "all_gather", "calls": 7, "bytes": 4096, "time_ns": 3000}]})";
+
 ExecReport report_of(std::vector<GpuProcess> processes) {
   ExecReport report;
   report.profile = "l4";
@@ -63,6 +69,29 @@ TEST(ExecReport, WarnsOfValueReadsAndShowsNotes) {
   const std::string text = unwrapped(to_text(report_of({parse_process_report(kEnded, "7.json")}), Page{}));
   EXPECT_THAT(text, AllOf(HasSubstr("process 7 read values from the GPU (aten::nonzero)"),
                           HasSubstr("process 7: padded by chance")));
+}
+
+TEST(ExecReport, ShowsRanksWithTheirCollectives) {
+  ExecReport report = report_of({parse_process_report(kRank, "8.json")});
+  report.world_size = 4;
+  report.nodes = 2;
+  const std::string text = to_text(report, Page{});
+  EXPECT_THAT(text, AllOf(HasSubstr("ranks of 4 on 2 nodes, each alone"), HasSubstr("communicators"),
+                          HasSubstr("all_gather"), HasSubstr("4.00 KiB"), HasSubstr("3.00 us")));
+  EXPECT_THAT(text, Not(HasSubstr("train.py")));
+  EXPECT_THAT(unwrapped(text),
+              AllOf(HasSubstr("NCCL takes memory of its own"), HasSubstr("rank 3 called CUDA functions")));
+  const auto json = to_json(report)["processes"][0];
+  EXPECT_EQ(json["rank"], 3);
+  EXPECT_EQ(json["collectives"][0]["modelled_time_ns"], 3000);
+  EXPECT_EQ(json["estimated_nccl_bytes"][1], 4'000'000'000);
+}
+
+TEST(ExecReport, AProcessThatIsNoRankHasNoCollectives) {
+  const auto json = to_json(report_of({parse_process_report(kEnded, "7.json")}));
+  EXPECT_EQ(json.count("world_size"), 0U);
+  EXPECT_EQ(json["processes"][0].count("rank"), 0U);
+  EXPECT_EQ(json["processes"][0].count("collectives"), 0U);
 }
 
 TEST(ExecReport, AProcessThatWasKilledHasNoFigures) {

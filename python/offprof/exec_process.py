@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Callable
@@ -11,7 +12,8 @@ from typing import Any
 
 from .errors import OffprofError
 from .process_report import ProcessReport, report_problem
-from .virtual_gpu import open_virtual_gpu, opened_virtual_gpu
+from .ranks import RankPlace, place_from_environment
+from .virtual_gpu import VirtualGpu, open_virtual_gpu, opened_virtual_gpu
 
 # Set by `offprof exec` (cli/commands/exec_command.cpp): a JSON object.
 SETTINGS_VARIABLE = "OFFPROF_EXEC"
@@ -24,14 +26,34 @@ def import_torch(execute: Callable[[ModuleType], None], torch: ModuleType) -> No
     """
     settings: dict[str, Any] = json.loads(os.environ[SETTINGS_VARIABLE])
     report_folder = Path(settings["reports"])
+    place = place_from_environment()
     try:
         gpu = opened_virtual_gpu() or open_virtual_gpu(
             settings["profile"],
             memory_limit_bytes=settings["memory_limit_bytes"],
+            devices=place.ranks_per_node if place is not None else 1,
             libraries=settings["libraries"],
         )
     except OffprofError as error:
         report_problem(report_folder, f"{error.message} ({error.hint})" if error.hint else error.message)
         raise
     execute(torch)
-    ProcessReport(gpu, report_folder).watch(torch)
+    if place is not None:
+        connect_ranks(gpu, place, said=Path(settings["said"]) if settings["said"] else None)
+    ProcessReport(gpu, report_folder, place).watch(torch)
+
+
+def connect_ranks(gpu: VirtualGpu, place: RankPlace, said: Path | None) -> None:
+    """Prepares `torch.distributed` of a process that is one rank of many.
+
+    Args:
+        gpu: the virtual GPU of this process.
+        place: the rank.
+        said: folder for what ranks tell each other that run alone; None: all ranks run at the same time.
+    """
+    if not importlib.import_module("torch.distributed").is_available():
+        return
+    if said is not None:
+        importlib.import_module("offprof.lone_rank").run_alone(gpu, place, said)
+    else:
+        importlib.import_module("offprof.peer_ranks").talk_to_peers()

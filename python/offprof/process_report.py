@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import functools
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
+from .ranks import RankPlace
 from .virtual_gpu import VirtualGpu
 
 # Names of the figures in a report, and of those of torch.cuda.memory_stats.
@@ -33,10 +35,11 @@ class ProcessReport:
     that never uses the GPU writes nothing.
     """
 
-    def __init__(self, gpu: VirtualGpu, folder: Path) -> None:
-        """Reports on this process and the virtual GPU in it. Writes nothing yet."""
+    def __init__(self, gpu: VirtualGpu, folder: Path, place: RankPlace | None = None) -> None:
+        """Reports on this process, which may be a rank, and the virtual GPU in it. Writes nothing yet."""
         self._gpu = gpu
         self._folder = folder
+        self._place = place
         self._pid = 0  # the process that uses the GPU; 0: none yet
         self._started_ns = 0
         self._peaks: dict[str, int] = {}  # before the last reset of PyTorch's peaks
@@ -61,7 +64,7 @@ class ProcessReport:
         self._torch.cuda.synchronize()  # on the virtual clock
         self._keep_peaks()
         state = self._gpu.state()
-        stats = self._torch.cuda.memory_stats()
+        stats = self._stats()
         self._write(
             **self._peaks,
             out_of_memory_errors=stats.get("num_ooms", 0),
@@ -69,6 +72,8 @@ class ProcessReport:
             unwritten_calls=state.unwritten_calls,
             unknown_sizes=state.unknown_sizes,
             value_reads=self._gpu.value_reads(),
+            communicators=state.communicators,
+            collectives=[dataclasses.asdict(count) for count in state.collectives],
             notes=self._gpu.notes(),
         )
 
@@ -98,9 +103,15 @@ class ProcessReport:
         """Keeps PyTorch's peaks, which a program may reset."""
         if self._pid != os.getpid() or self._torch is None:
             return
-        stats = self._torch.cuda.memory_stats()
+        stats = self._stats()
         for figure, stat in _PEAKS.items():
             self._peaks[figure] = max(self._peaks.get(figure, 0), stats.get(stat, 0))
+
+    def _stats(self) -> dict[str, int]:
+        """Returns PyTorch's figures of the device that this process uses."""
+        assert self._torch is not None
+        stats: dict[str, int] = self._torch.cuda.memory_stats(self._gpu.device())
+        return stats
 
     def _handle_sigterm(self) -> None:
         """Writes the figures before SIGTERM ends the process, unless the program handles SIGTERM."""
@@ -115,7 +126,8 @@ class ProcessReport:
         os.kill(os.getpid(), number)
 
     def _write(self, **figures: Any) -> None:
-        _write_report(self._folder, self._started_ns, figures)
+        rank = {} if self._place is None else {"rank": self._place.rank, "world_size": self._place.world_size}
+        _write_report(self._folder, self._started_ns, {**rank, **figures})
 
 
 def report_problem(folder: Path, problem: str) -> None:

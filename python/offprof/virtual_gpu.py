@@ -32,6 +32,24 @@ _BAD_INPUT = 2  # status of offprof_virtual_gpu_open: an argument is wrong
 
 
 @dataclass(frozen=True)
+class CollectiveCount:
+    """Collectives of one kind.
+
+    Attributes:
+        name: `all_reduce`, for example.
+        calls: number of calls.
+        bytes: sum of the messages, counted as nccl-tests does: for an all-gather the gathered tensor, for
+            a reduce-scatter the whole input.
+        time_ns: sum of the modelled durations.
+    """
+
+    name: str
+    calls: int
+    bytes: int
+    time_ns: int
+
+
+@dataclass(frozen=True)
 class GpuState:
     """State of the virtual GPU at one time.
 
@@ -43,6 +61,8 @@ class GpuState:
         unwritten_calls: CUDA functions that were called but are not implemented: they did nothing.
         unknown_sizes: sizes, since the last state, that only NVIDIA's libraries know. They count as
             0, so a real GPU uses more memory.
+        communicators: the most communicators of NCCL that existed at one time.
+        collectives: collectives of NCCL, by kind.
     """
 
     profile: str
@@ -50,6 +70,8 @@ class GpuState:
     launches: int
     unwritten_calls: tuple[str, ...]
     unknown_sizes: tuple[str, ...]
+    communicators: int
+    collectives: tuple[CollectiveCount, ...]
 
 
 class VirtualGpu:
@@ -72,6 +94,8 @@ class VirtualGpu:
             launches=state["launches"],
             unwritten_calls=tuple(state["unwritten_calls"]),
             unknown_sizes=tuple(state["unknown_sizes"]),
+            communicators=state["communicators"],
+            collectives=tuple(CollectiveCount(**count) for count in state["collectives"]),
         )
 
     def observe_operators(self) -> None:
@@ -98,6 +122,21 @@ class VirtualGpu:
             return ()
         names: bytes = self._observer.offprof_value_reads_of_process()
         return tuple(names.decode().split())
+
+    def device(self) -> int:
+        """Returns the number of the device that the process uses: the first one that it allocated memory on."""
+        number: int = self._library.offprof_virtual_gpu_device()
+        return number
+
+    def note_group(self, key: bytes, ranks: int, nodes: int) -> None:
+        """Tells how many ranks a communicator connects, and on how many nodes they are.
+
+        Args:
+            key: unique id of the communicator, or the color of the part that is split off, as a number.
+            ranks: number of ranks.
+            nodes: number of nodes.
+        """
+        self._library.offprof_virtual_gpu_note_group(key, len(key), ranks, nodes)
 
     def note(self, text: str) -> None:
         """Adds a note about the figures of this process; each text once."""
@@ -139,21 +178,24 @@ def open_virtual_gpu(
     profile: str | os.PathLike[str] = DEFAULT_PROFILE,
     *,
     memory_limit_bytes: int | None = None,
+    devices: int = 1,
     libraries: str | os.PathLike[str] | None = None,
 ) -> VirtualGpu:
     """Opens the virtual GPU in this process, before the first `import torch`.
 
     Also adapts torch.compile (see `torch_compile`), and sets environment variables of this process:
     caches of compiled kernels are kept apart from the user's (see `separate_caches`), and
-    `CUDA_VISIBLE_DEVICES` names the one device.
+    `CUDA_VISIBLE_DEVICES` names the devices.
 
     Args:
         profile: name of a built-in GPU profile, or path of a profile file.
         memory_limit_bytes: bytes that the device gives out; None: the profile's memory.
+        devices: number of devices that the process sees. It may use one of them.
         libraries: folder of the virtual GPU's libraries; None: `find_libraries()`.
 
     Raises:
-        InputError: there is no such profile, the limit is not positive, or a virtual GPU is open.
+        InputError: there is no such profile, the limit or the number of devices is not positive, or a virtual GPU
+            is open.
         UnavailableError: the libraries are missing, torch is missing or of another version or is
             imported already, or a real CUDA library is loaded already.
     """
@@ -162,7 +204,9 @@ def open_virtual_gpu(
     folder = find_libraries() if libraries is None else Path(libraries)
     library = _load_opener(folder)
     check_torch(library.offprof_virtual_gpu_torch_version().decode())
-    status = library.offprof_virtual_gpu_open(os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0)
+    status = library.offprof_virtual_gpu_open(
+        os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0, devices
+    )
     if status != 0:
         problem = InputError if status == _BAD_INPUT else UnavailableError
         raise problem(library.offprof_virtual_gpu_error().decode(), library.offprof_virtual_gpu_hint().decode())
@@ -170,8 +214,8 @@ def open_virtual_gpu(
     separate_caches(gpu.state().profile)
     adapt_torch_compile(gpu.note)
     os.environ["TRITON_LIBCUDA_PATH"] = str(folder)  # Triton links its launchers with libcuda.so.1
-    # One device, also where NVIDIA's management library counts real ones.
-    os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+    # These devices, also where NVIDIA's management library counts real ones.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(devices)))
     return gpu
 
 
@@ -193,7 +237,9 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
-    library.offprof_virtual_gpu_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64]
+    library.offprof_virtual_gpu_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int]
+    library.offprof_virtual_gpu_note_group.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_int, ctypes.c_int]
+    library.offprof_virtual_gpu_note_group.restype = None
     library.offprof_virtual_gpu_open.restype = ctypes.c_int
     for function in ("error", "hint", "state", "torch_version"):
         getattr(library, f"offprof_virtual_gpu_{function}").restype = ctypes.c_char_p

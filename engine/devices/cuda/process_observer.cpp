@@ -62,7 +62,12 @@ void observe_process(VirtualGpu& gpu) {
   the_observer = new ProcessObserver(gpu);
   std::size_t free = 0, total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "read the size of the device memory");
-  AllocationBooks::of_device(0, static_cast<Bytes>(total)).set_watcher(&gpu);
+  // A rank of many uses one of its node's devices. Which one is not known yet.
+  int devices = 0;
+  check_cuda(cudaGetDeviceCount(&devices), "count the devices");
+  for (int device = 0; device < devices; ++device)
+    AllocationBooks::of_device(static_cast<c10::DeviceIndex>(device), static_cast<Bytes>(total))
+        .set_watcher(&gpu);
   at::addGlobalCallback(
       at::RecordFunctionCallback(&begins, &ends).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
 }

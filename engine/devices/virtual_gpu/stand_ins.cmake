@@ -66,7 +66,7 @@ offprof_stand_in(libcurand.so.10 libcurand.so.10 curand)
 offprof_stand_in(libcusolver.so.12 libcusolver.so.12 - runtime/cusolver.cpp)
 offprof_stand_in(libcusparse.so.12 libcusparse.so.12 -)
 offprof_stand_in(libcusparseLt.so.0 libcusparseLt.so.0 cusparseLt)
-offprof_stand_in(libnccl.so.2 libnccl.so.2 nccl)
+offprof_stand_in(libnccl.so.2 libnccl.so.2 nccl runtime/nccl.cpp)
 # LibTorch opens NVML by its name, and does not link it: its symbols need no particular version.
 offprof_stand_in(libnvidia-ml.so.1 NVML nvml runtime/nvml.cpp)
 offprof_stand_in(libnvrtc.so.13 libnvrtc.so.13 - runtime/nvrtc.cpp)
@@ -88,6 +88,7 @@ target_link_libraries(offprof_virtual_cuda INTERFACE offprof_compile_options off
 
 if(OFFPROF_BUILD_TESTS)
   offprof_test(cudart_test runtime/cudart_test.cpp runtime/cupti_test.cpp runtime/driver_test.cpp
+    runtime/nccl_test.cpp
     LIBS offprof_virtual_cuda offprof_cuda_headers)
   offprof_test(virtual_torch_test TORCH virtual_torch_test.cpp LIBS offprof_virtual_cuda offprof_libtorch_cuda)
   offprof_test(open_virtual_gpu_test open_test.cpp LIBS offprof_engine_devices_virtual_gpu)

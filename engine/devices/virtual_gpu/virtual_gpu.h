@@ -25,6 +25,8 @@ struct VirtualGpuOptions {
   /// run, in an order drawn from `seed` among those that streams and events allow. Kernels still do nothing.
   bool functional_mode = false;
   std::uint64_t seed = 0;
+  /// Devices that the process sees: those of a node, for one rank of many. It may use one of them.
+  int devices = 1;
   /// Called once for each CUDA function that was called but is not implemented, with its name. May be empty.
   std::function<void(const std::string&)> log;
 };
@@ -34,6 +36,19 @@ struct StreamHazard {
   std::string what;    ///< `a copy reads a block that a stream may still write`
   std::string first;   ///< the site that ran first: `kernel gelu in aten::gelu on stream 0`
   std::string second;  ///< the site at which the hazard was found
+};
+
+/// Collectives of one kind that a process has called.
+struct CollectiveCount {
+  std::string name;  ///< `all_reduce`: see name_of(Collective)
+  std::int64_t calls = 0;
+  Bytes bytes = 0;          ///< sum of the messages: see CollectiveCost::time_of
+  Nanoseconds time_ns = 0;  ///< sum of the modelled durations
+};
+
+struct CollectiveFigures {
+  std::int64_t communicators = 0;       ///< the most that existed at one time
+  std::vector<CollectiveCount> counts;  ///< of the kinds that were called
 };
 
 /// Number of launches by the source of their time; see KernelCost.
@@ -98,6 +113,7 @@ class GpuFindings {
   /// Returns the sizes that were requested since the last call but that only the real library knows. They
   /// count as 0. Example: `workspaces of cuDNN's convolutions`.
   virtual std::vector<std::string> take_unknown_sizes() = 0;
+  virtual CollectiveFigures collective_figures() const = 0;
 };
 
 /// Interface of the virtual GPU for offprof and the engine, in addition to the CUDA API. The implementation
@@ -117,6 +133,13 @@ class VirtualGpu : public GpuOperators, public GpuBlocks, public GpuClocks, publ
   virtual Bytes used_bytes() const = 0;
   /// Returns the profile's figures for the link and for launching a copy.
   virtual Link link() const = 0;
+  /// Returns the number of the device that the process uses: the first one that it allocated memory on; 0 if
+  /// there is none.
+  virtual int device() const = 0;
+  /// Notes how many ranks a group has, and on how many nodes they are, which other ranks would have told.
+  /// `key` is the unique id of the group's communicator, or for a part that is split off its color as a
+  /// number.
+  virtual void note_group(const std::string& key, int ranks, int nodes) = 0;
   /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations.
   virtual Work take_work() = 0;
   /// Returns the same for all other streams together, without copies over the link.

@@ -48,14 +48,34 @@ void refuse_loaded_torch() {
       "Open the virtual GPU before the first `import torch`.");
 }
 
-void open(const std::string& folder, const std::string& profile, Bytes memory_limit) {
+nlohmann::json to_json(const CollectiveCount& count) {
+  return {{"name", count.name}, {"calls", count.calls}, {"bytes", count.bytes}, {"time_ns", count.time_ns}};
+}
+
+nlohmann::json state_of(const OpenGpu& opened) {
+  VirtualGpu& gpu = *opened.gpu;
+  const CollectiveFigures figures = gpu.collective_figures();
+  auto collectives = nlohmann::json::array();
+  for (const CollectiveCount& count : figures.counts) collectives.push_back(to_json(count));
+  return {{"profile", opened.profile},
+          {"host_time_ns", gpu.host_time()},
+          {"launches", gpu.launches()},
+          {"unwritten_calls", gpu.unwritten_calls()},
+          {"unknown_sizes", gpu.take_unknown_sizes()},
+          {"communicators", figures.communicators},
+          {"collectives", std::move(collectives)}};
+}
+
+void open(const std::string& folder, const std::string& profile, Bytes memory_limit, int devices) {
   OpenGpu& opened = the_gpu();
   if (opened.gpu != nullptr) {
     throw input_error(fmt::format("the virtual GPU is already open in this process, as {}", opened.profile),
                       "Open it once per process.");
   }
   if (memory_limit < 0) throw input_error(fmt::format("the memory limit is negative: {}", memory_limit));
+  if (devices <= 0) throw input_error(fmt::format("the number of devices is not positive: {}", devices));
   VirtualGpuOptions options;
+  options.devices = devices;
   options.profile = load_profile(profile);
   refuse_loaded_torch();
   const std::string name = options.profile.name;
@@ -78,11 +98,11 @@ extern "C" {
 
 // Exceptions must not leave a C function.
 OFFPROF_EXPORT int offprof_virtual_gpu_open(const char* folder, const char* profile,
-                                            std::int64_t memory_limit_bytes) {
+                                            std::int64_t memory_limit_bytes, int devices) {
   constexpr int kBadInput = 2, kEnvironment = 3;
   offprof::last_failure() = {};
   try {
-    offprof::open(folder, profile, memory_limit_bytes);
+    offprof::open(folder, profile, memory_limit_bytes, devices);
     return 0;
   } catch (const offprof::Error& error) {
     return offprof::fail(error.kind() == offprof::ErrorKind::kInput ? kBadInput : kEnvironment, error.what(),
@@ -108,13 +128,19 @@ OFFPROF_EXPORT const char* offprof_virtual_gpu_state() {
   thread_local std::string text;
   const offprof::OpenGpu& opened = offprof::the_gpu();
   if (opened.gpu == nullptr) return nullptr;
-  text = nlohmann::json{{"profile", opened.profile},
-                        {"host_time_ns", opened.gpu->host_time()},
-                        {"launches", opened.gpu->launches()},
-                        {"unwritten_calls", opened.gpu->unwritten_calls()},
-                        {"unknown_sizes", opened.gpu->take_unknown_sizes()}}
-             .dump();
+  text = offprof::state_of(opened).dump();
   return text.c_str();
+}
+
+OFFPROF_EXPORT int offprof_virtual_gpu_device() {
+  const offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
+  return gpu == nullptr ? 0 : gpu->device();
+}
+
+OFFPROF_EXPORT void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int ranks,
+                                                   int nodes) {
+  offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
+  if (gpu != nullptr) gpu->note_group({key, static_cast<std::size_t>(key_bytes)}, ranks, nodes);
 }
 
 }  // extern "C"

@@ -10,10 +10,12 @@ extern "C" {
 /// Opens the virtual GPU in this process: see open_virtual_gpu. LibTorch, if it is loaded later, uses it in
 /// place of CUDA's libraries. `folder` contains the stand-in libraries. `profile` is the name of a built-in
 /// profile or the path of a profile file. `memory_limit_bytes` limits what cudaMalloc gives out; 0: the
-/// profile's memory. Returns 0, or a value of ErrorKind plus 2, which is the exit status of offprof: 2 if an
-/// argument is wrong, 3 if a library is missing, broken, or loaded already. LibTorch, too, must not be
-/// loaded. Fails if the virtual GPU is open already.
-int offprof_virtual_gpu_open(const char* folder, const char* profile, std::int64_t memory_limit_bytes);
+/// profile's memory. `devices` is the number of devices that the process sees, of which it may use one.
+/// Returns 0, or a value of ErrorKind plus 2, which is the exit status of offprof: 2 if an argument is wrong,
+/// 3 if a library is missing, broken, or loaded already. LibTorch, too, must not be loaded. Fails if the
+/// virtual GPU is open already.
+int offprof_virtual_gpu_open(const char* folder, const char* profile, std::int64_t memory_limit_bytes,
+                             int devices);
 
 /// Describes the failure of the last offprof_virtual_gpu_open of this thread; empty if it succeeded.
 const char* offprof_virtual_gpu_error();
@@ -29,6 +31,15 @@ const char* offprof_virtual_gpu_torch_version();
 ///   launches          number of kernels launched
 ///   unwritten_calls   names of CUDA functions that were called but are not implemented
 ///   unknown_sizes     sizes that only NVIDIA's libraries know, since the last call: they count as 0
+///   communicators     the most communicators of NCCL that existed at one time
+///   collectives       list of objects with name, calls, bytes and time_ns: see CollectiveCount
 const char* offprof_virtual_gpu_state();
+
+/// Returns the number of the device that the process uses: see VirtualGpu::device. 0 if the virtual GPU is
+/// not open.
+int offprof_virtual_gpu_device();
+
+/// See VirtualGpu::note_group. `key` has `key_bytes` bytes. Does nothing if the virtual GPU is not open.
+void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int ranks, int nodes);
 
 }  // extern "C"

@@ -16,6 +16,10 @@ cudaError_t noted(GpuStatus status);
 /// Greatest priority of streams; the least is 0, the default.
 inline constexpr int kGreatestPriority = -5;
 
+/// Returns the device of the calling thread. The virtual GPU is that device; the others of the node only
+/// exist.
+int current_device();
+
 /// Returns the stream of a handle. The two default streams have handles that are constants.
 StreamId stream_of(cudaStream_t stream);
 

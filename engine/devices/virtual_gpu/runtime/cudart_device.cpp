@@ -8,11 +8,22 @@
 namespace offprof::runtime {
 namespace {
 
+thread_local int device_of_thread = 0;
+
+bool exists(int device) {
+  return device >= 0 && device < gpu().devices();
+}
+
 cudaError_t check_device(int device) {
-  return noted(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+  return noted(exists(device) ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 }  // namespace
+
+int current_device() {
+  return device_of_thread;
+}
+
 }  // namespace offprof::runtime
 
 using namespace offprof;
@@ -26,35 +37,36 @@ cudaError_t cudaProfilerStop();
 
 cudaError_t cudaGetDeviceCount(int* count) {
   OFFPROF_TRACED_CALL(cudaGetDeviceCount_v3020);
-  *count = 1;
+  *count = gpu().devices();
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
   OFFPROF_TRACED_CALL(cudaGetDevice_v3020);
-  *device = 0;
+  *device = current_device();
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
   OFFPROF_TRACED_CALL(cudaSetDevice_v3020);
+  if (exists(device)) device_of_thread = device;
   return check_device(device);
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   OFFPROF_TRACED_CALL(cudaGetDeviceProperties_v12000);
-  if (device == 0) *properties = device_properties(gpu().profile());
+  if (exists(device)) *properties = device_properties(gpu().profile());
   return check_device(device);
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   OFFPROF_TRACED_CALL(cudaDeviceGetAttribute_v5000);
-  if (device == 0) *value = device_attribute(gpu().profile(), attribute);
+  if (exists(device)) *value = device_attribute(gpu().profile(), attribute);
   return check_device(device);
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
-  if (device == 0) std::snprintf(id, static_cast<std::size_t>(bytes), "0000:00:00.0");
+  if (exists(device)) std::snprintf(id, static_cast<std::size_t>(bytes), "0000:%02x:00.0", device);
   return check_device(device);
 }
 

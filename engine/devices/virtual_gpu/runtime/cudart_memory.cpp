@@ -12,6 +12,14 @@ CopyRows one_row(void* to, const void* from, std::size_t bytes) {
   return {.to = to, .from = from, .bytes = static_cast<Bytes>(bytes)};
 }
 
+/// Returns true if the calling thread may allocate on its device: this process has allocated on no other,
+/// since it has one virtual GPU.
+bool claims_device() {
+  if (gpu().memory().claim_device(current_device())) return true;
+  gpu().unsupported_calls().note_unwritten("cudaMalloc on a second device");
+  return false;
+}
+
 cudaMemoryType memory_type(MemoryPlace place) {
   switch (place) {
     case MemoryPlace::kDevice:
@@ -30,6 +38,7 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   OFFPROF_TRACED_CALL(cudaMalloc_v3020);
+  if (!claims_device()) return noted(cudaErrorNotSupported);
   return noted(gpu().memory().allocate(address, static_cast<Bytes>(bytes)));
 }
 
@@ -74,7 +83,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   const MemoryPlace place = gpu().memory().describe(address).place;
   std::memset(attributes, 0, sizeof *attributes);
   attributes->type = memory_type(place);
-  attributes->device = place == MemoryPlace::kPageable ? cudaInvalidDeviceId : 0;
+  attributes->device = place == MemoryPlace::kPageable ? cudaInvalidDeviceId : gpu().device();
   if (place != MemoryPlace::kPageable) attributes->devicePointer = const_cast<void*>(address);
   if (place != MemoryPlace::kDevice) attributes->hostPointer = const_cast<void*>(address);
   return cudaSuccess;

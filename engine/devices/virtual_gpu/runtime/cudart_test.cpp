@@ -16,7 +16,7 @@
 #include "traces/base/units.h"
 
 extern "C" {
-long ncclGetUniqueId();
+long cusparseCreate();
 // cuDNN's headers are not available here. Programs see its handles and descriptors as pointers.
 int cudnnGetProperty(int property, int* value);
 std::size_t cudnnGetVersion();
@@ -337,9 +337,9 @@ TEST_F(CudaRuntime, RejectsUnsupportedFunctions) {
 }
 
 TEST_F(CudaRuntime, RecordsAnUnimplementedFunction) {
-  EXPECT_EQ(ncclGetUniqueId(), 0);
+  EXPECT_EQ(cusparseCreate(), 0);
   const std::vector<std::string> unwritten = gpu.unwritten_calls();
-  EXPECT_EQ(std::count(unwritten.begin(), unwritten.end(), "ncclGetUniqueId"), 1);
+  EXPECT_EQ(std::count(unwritten.begin(), unwritten.end(), "cusparseCreate"), 1);
 }
 
 }  // namespace

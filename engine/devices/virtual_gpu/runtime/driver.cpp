@@ -110,13 +110,13 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
 }
 
 CUresult cuDeviceGetCount(int* count) {
-  *count = 1;
+  *count = gpu().devices();
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  if (ordinal != 0) return CUDA_ERROR_INVALID_DEVICE;
-  *device = 0;
+  if (ordinal < 0 || ordinal >= gpu().devices()) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
   return CUDA_SUCCESS;
 }
 
@@ -185,6 +185,7 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t bytes) {
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long) {
   if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!gpu().memory().claim_device(properties->location.id)) return CUDA_ERROR_NOT_SUPPORTED;
   AddressSpace::Handle created = 0;
   const GpuStatus status = gpu().memory().create(&created, bytes_of(bytes));
   if (status == GpuStatus::kOk) *handle = created;

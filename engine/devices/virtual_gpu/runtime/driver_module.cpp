@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/devices/virtual_gpu/kernel_code/cubin.h"
 #include "engine/devices/virtual_gpu/runtime/device_properties.h"
 #include "engine/devices/virtual_gpu/runtime/traced_call.h"
-#include "engine/devices/virtual_gpu/state/cubin.h"
 
 // Modules and their kernels, which PyTorch and Triton use to launch kernels that they compile at run time.
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "engine/devices/virtual_gpu/kernel_code/test_cubin.h"
 #include "engine/devices/virtual_gpu/stand_in.h"
-#include "engine/devices/virtual_gpu/state/test_cubin.h"
 #include "traces/base/units.h"
 
 namespace offprof {

@@ -1,5 +1,7 @@
 #include <cuda.h>
 
+#include "engine/devices/virtual_gpu/runtime/access.h"
+
 // NVIDIA's management library, as far as PyTorch asks it: the number of devices, processes that use the GPU
 // (for messages about memory that ran out), and whether memory can be shared over a fabric. LibTorch's
 // packages lack nvml.h, so its declarations are repeated here.
@@ -20,7 +22,7 @@ struct FabricInfo {
 static_assert(sizeof(FabricInfo) == 36, "as in nvml.h");
 constexpr unsigned char kNoFabric = 0;  // NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
 
-// Returns the handle of the only device. Nobody reads its contents.
+// Returns the handle of each device. Nobody reads its contents.
 void* the_device() {
   static char device;
   return &device;
@@ -46,12 +48,12 @@ NvmlStatus nvmlSystemGetCudaDriverVersion_v2(int* version) {
 }
 
 NvmlStatus nvmlDeviceGetCount_v2(unsigned* count) {
-  *count = 1;
+  *count = static_cast<unsigned>(offprof::runtime::gpu().devices());
   return kSuccess;
 }
 
 NvmlStatus nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
-  if (index != 0) return kInvalidArgument;
+  if (index >= static_cast<unsigned>(offprof::runtime::gpu().devices())) return kInvalidArgument;
   *device = the_device();
   return kSuccess;
 }

@@ -8,6 +8,7 @@
 #include "engine/devices/virtual_gpu/races/stream_races.h"
 #include "engine/devices/virtual_gpu/state/functional_mode.h"
 #include "engine/devices/virtual_gpu/state/gpu_observer.h"
+#include "engine/devices/virtual_gpu/state/small_values.h"
 #include "engine/devices/virtual_gpu/state/virtual_time.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
@@ -37,6 +38,7 @@ struct ExecutionState {
   mutable std::mutex mutex;
   VirtualGpuOptions options;
   VirtualTime time;
+  SmallValues values;                                 ///< outside functional mode
   std::optional<StreamRace> races;                    ///< empty if streams are not checked
   std::optional<FunctionalModeWork> functional_mode;  ///< empty outside functional mode
   std::atomic<GpuObserver*> observer = nullptr;       ///< set without the lock; nullptr: none

@@ -15,9 +15,6 @@ namespace {
 // "API synchronization behavior").
 constexpr Bytes kStagedBytes = 64 * kKiB;
 
-// Values that a model reads back for a decision are at most this large and read as zeros. Larger copies leave
-// host memory untouched, so that unused pinned memory takes no physical memory.
-constexpr Bytes kZeroedBytes = 64 * kKiB;
 // In functional mode the memory holds other data, and only a single number reads as zero.
 constexpr Bytes kNumberBytes = 8;
 
@@ -84,12 +81,26 @@ bool GpuCopies::reads_back_a_value(StreamId stream, CopyEnd to, CopyEnd from, By
          streams_.has_kernels(stream);
 }
 
+// Copies of unknown values to the host bring zeros. Large ones leave host memory untouched, so that unused
+// pinned memory takes no physical memory.
+void GpuCopies::carry_value(CopyEnd to, CopyEnd from, Bytes bytes) {
+  if (to.place == MemoryPlace::kDevice) {
+    if (from.place == MemoryPlace::kDevice) state_.values.copy(to.address, from.address, bytes);
+    if (from.place != MemoryPlace::kDevice) state_.values.write(to.address, from.address, bytes);
+    return;
+  }
+  if (bytes > SmallValues::kLargest) return;
+  std::vector<char> value = state_.values.read(from.address, bytes);
+  value.resize(static_cast<std::size_t>(bytes));
+  std::memcpy(const_cast<void*>(to.address), value.data(), value.size());
+}
+
 void GpuCopies::copy_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged) {
   if (state_.races) state_.races->copy(stream, to, from, bytes);
   auto* const target = static_cast<char*>(const_cast<void*>(to.address));
   const auto* const source = static_cast<const char*>(from.address);
   if (!state_.functional_mode) {
-    if (to.place != MemoryPlace::kDevice && bytes <= kZeroedBytes) std::memset(target, 0, bytes);
+    carry_value(to, from, bytes);
   } else if (reads_back_a_value(stream, to, from, bytes)) {
     state_.functional_mode->call(
         stream, [target, bytes] { std::memset(target, 0, static_cast<std::size_t>(bytes)); });
@@ -112,6 +123,7 @@ GpuStatus GpuCopies::set(StreamId stream, void* to, int value, Bytes bytes, Host
   if (GpuObserver* observer = state_.observer) observer->on_set(stream, value, bytes, span);
   if (state_.races) state_.races->set(stream, to, bytes);
   if (state_.functional_mode) state_.functional_mode->set(stream, to, value, bytes);
+  if (!state_.functional_mode) state_.values.fill(to, value, bytes);
   if (host_waits == HostWaits::kUntilDone) state_.wait_for_stream(stream);
   return GpuStatus::kOk;
 }

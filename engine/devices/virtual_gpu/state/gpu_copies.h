@@ -21,8 +21,8 @@ struct CopyRows {
 /// Behaviour of a call: it returns at once, or waits until its work is done.
 enum class HostWaits { kNever, kUntilDone };
 
-/// Copies and memsets of the virtual GPU. In functional mode they move bytes. Otherwise only small copies to
-/// the host write anything: zeros, since a model may read a value back for a decision.
+/// Copies and memsets of the virtual GPU. In functional mode they move bytes. Otherwise they carry
+/// SmallValues, and zeros where a value is not known, since a model may read a value back for a decision.
 class GpuCopies {
  public:
   /// All arguments must outlive it.
@@ -36,6 +36,7 @@ class GpuCopies {
 
  private:
   void copy_on_host(StreamId stream, const CopyRows& rows);
+  void carry_value(CopyEnd to, CopyEnd from, Bytes bytes);
   void copy_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged);
   void report(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes, TimeSpan span) const;
   bool reads_back_a_value(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes) const;

@@ -85,12 +85,22 @@ GpuStatus GpuKernels::launch(StreamId stream, const void* host_stub, KernelLaunc
 void GpuKernels::run(StreamId stream, const KernelLaunch& launch, std::string_view symbol) {
   OpStack::Frame outside;
   OpStack::Frame& frame = ops().empty() ? outside : ops().innermost();
-  state_.time.advance_host(state_.options.profile.launch_ns);
   const KernelTime time = cost_->time_of(launch, frame.op, frame.allocated, !frame.has_launched);
-  const TimeSpan span = state_.time.run(stream, time.duration);
-  if (GpuObserver* observer = state_.observer) observer->on_kernel(stream, launch, symbol, span);
+  run_for(stream, launch, symbol, time.duration);
+  state_.values.forget_all();  // the memory that the kernel writes is not known
   count_time(time.source);
   if (!launch.argument_bytes) frame.has_launched = true;
+}
+
+void GpuKernels::run_for(StreamId stream, std::string_view name, Nanoseconds duration) {
+  run_for(stream, {.name = name}, name, duration);
+}
+
+void GpuKernels::run_for(StreamId stream, const KernelLaunch& launch, std::string_view symbol,
+                         Nanoseconds duration) {
+  state_.time.advance_host(state_.options.profile.launch_ns);
+  const TimeSpan span = state_.time.run(stream, duration);
+  if (GpuObserver* observer = state_.observer) observer->on_kernel(stream, launch, symbol, span);
   streams_.note_kernel(stream);
   table_.count_launch(launch.name);
   if (state_.races) state_.races->kernel(stream, launch.name);

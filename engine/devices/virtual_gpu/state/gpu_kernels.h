@@ -7,13 +7,13 @@
 #include <string_view>
 #include <thread>
 
+#include "engine/devices/virtual_gpu/kernel_code/kernel_table.h"
 #include "engine/devices/virtual_gpu/model/kernel_cost.h"
 #include "engine/devices/virtual_gpu/model/op_stack.h"
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
 #include "engine/devices/virtual_gpu/state/execution_state.h"
 #include "engine/devices/virtual_gpu/state/gpu_status.h"
 #include "engine/devices/virtual_gpu/state/gpu_streams.h"
-#include "engine/devices/virtual_gpu/state/kernel_table.h"
 #include "traces/base/units.h"
 
 namespace offprof {
@@ -45,6 +45,10 @@ class GpuKernels {
   GpuStatus launch(StreamId stream, const KernelLaunch& launch);
   GpuStatus launch(StreamId stream, const void* host_stub, KernelLaunch launch);
 
+  /// Launches a kernel of that duration, which changes no SmallValues. The caller holds the lock, and the
+  /// stream exists.
+  void run_for(StreamId stream, std::string_view name, Nanoseconds duration);
+
   /// Counts of launches; see VirtualGpu.
   std::int64_t launches() const;
   std::map<std::string, std::int64_t> launches_by_kernel() const;
@@ -59,6 +63,7 @@ class GpuKernels {
   OpStack& ops() { return ops_[std::this_thread::get_id()]; }
   int capability() const;
   void run(StreamId stream, const KernelLaunch& launch, std::string_view symbol);
+  void run_for(StreamId stream, const KernelLaunch& launch, std::string_view symbol, Nanoseconds duration);
   void count_time(TimeSource source);
 
   ExecutionState& state_;

@@ -44,6 +44,17 @@ GpuStatus GpuMemory::allocate(void** address, Bytes bytes) {
   return GpuStatus::kOk;
 }
 
+bool GpuMemory::claim_device(int device) {
+  const GpuLock lock(state_.mutex);
+  if (!claimed_device_) claimed_device_ = device;
+  return *claimed_device_ == device;
+}
+
+int GpuMemory::device() const {
+  const GpuLock lock(state_.mutex);
+  return claimed_device_.value_or(0);
+}
+
 GpuStatus GpuMemory::free(void* address) {
   if (address == nullptr) return GpuStatus::kOk;
   const GpuLock lock(state_.mutex);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 
@@ -36,6 +37,10 @@ class GpuMemory {
 
   /// cudaMalloc. 0 bytes give nullptr.
   GpuStatus allocate(void** address, Bytes bytes);
+  /// Returns true if the process may allocate on that device: no other one has been allocated on.
+  bool claim_device(int device);
+  /// See VirtualGpu::device.
+  int device() const;
   /// cudaFree, which waits for the device.
   GpuStatus free(void* address);
 
@@ -81,6 +86,7 @@ class GpuMemory {
   void report(MemoryPlace place, const void* address, Bytes bytes) const;
 
   ExecutionState& state_;
+  std::optional<int> claimed_device_;
   AddressSpace device_;
   PinnedMemory pinned_;
   std::map<const char*, Bytes> blocks_;  ///< of caching allocators

@@ -155,6 +155,12 @@ GpuStatus GpuStreams::query_event(EventId event) {
   return GpuStatus::kOk;
 }
 
+GpuStatus GpuStreams::peek_event(EventId event) const {
+  const GpuLock lock(state_.mutex);
+  if (!state_.time.has_event(event)) return GpuStatus::kInvalidHandle;
+  return state_.time.is_reached(event) ? GpuStatus::kOk : GpuStatus::kNotReady;
+}
+
 GpuStatus GpuStreams::synchronise_event(EventId event) {
   const GpuLock lock(state_.mutex);
   if (!state_.time.has_event(event)) return GpuStatus::kInvalidHandle;

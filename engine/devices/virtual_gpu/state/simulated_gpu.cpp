@@ -26,12 +26,18 @@ void SimulatedGpu::restart(VirtualGpuOptions options) {
   memory_.restart();
   streams_.restart();
   kernels_.restart();
+  collectives_.restart();
   is_configured_ = true;
 }
 
 DeviceProfile SimulatedGpu::profile() const {
   const GpuLock lock(state_.mutex);
   return state_.options.profile;
+}
+
+int SimulatedGpu::devices() const {
+  const GpuLock lock(state_.mutex);
+  return state_.options.devices;
 }
 
 Link SimulatedGpu::link() const {

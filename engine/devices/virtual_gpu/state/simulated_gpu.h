@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/devices/virtual_gpu/state/execution_state.h"
+#include "engine/devices/virtual_gpu/state/gpu_collectives.h"
 #include "engine/devices/virtual_gpu/state/gpu_copies.h"
 #include "engine/devices/virtual_gpu/state/gpu_kernels.h"
 #include "engine/devices/virtual_gpu/state/gpu_memory.h"
@@ -27,11 +28,14 @@ class SimulatedGpu final : public VirtualGpu {
   GpuStreams& streams() { return streams_; }
   GpuKernels& kernels() { return kernels_; }
   GpuCopies& copies() { return copies_; }
+  GpuCollectives& collectives() { return collectives_; }
   UnsupportedCalls& unsupported_calls() { return unsupported_calls_; }
 
   /// Configures the profile `h200` if configure was never called.
   void configure_by_default();
   DeviceProfile profile() const;
+  /// Returns VirtualGpuOptions::devices.
+  int devices() const;
 
   /// Sets the observer, or removes it (nullptr, which costs nothing). The observer must outlive every call
   /// that began before it was removed.
@@ -67,6 +71,11 @@ class SimulatedGpu final : public VirtualGpu {
   std::string code_problem() override { return kernels_.code_problem(); }
   std::vector<std::string> unwritten_calls() const override;
   std::vector<std::string> take_unknown_sizes() override;
+  CollectiveFigures collective_figures() const override { return collectives_.figures(); }
+  int device() const override { return memory_.device(); }
+  void note_group(const std::string& key, int ranks, int nodes) override {
+    collectives_.note_group(key, {.ranks = ranks, .nodes = nodes});
+  }
 
  private:
   void restart(VirtualGpuOptions options);
@@ -77,6 +86,7 @@ class SimulatedGpu final : public VirtualGpu {
   GpuStreams streams_{state_, memory_};
   GpuKernels kernels_{state_, streams_};
   GpuCopies copies_{state_, memory_, streams_};
+  GpuCollectives collectives_{state_, kernels_};
   UnsupportedCalls unsupported_calls_{state_};
 };
 

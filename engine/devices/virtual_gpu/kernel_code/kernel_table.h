@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/devices/virtual_gpu/state/fat_binary.h"
+#include "engine/devices/virtual_gpu/kernel_code/fat_binary.h"
 
 namespace offprof {
 

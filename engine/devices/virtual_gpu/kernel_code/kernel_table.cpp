@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/state/kernel_table.h"
+#include "engine/devices/virtual_gpu/kernel_code/kernel_table.h"
 
 #include <cxxabi.h>
 

@@ -1,8 +1,8 @@
-#include "engine/devices/virtual_gpu/state/cubin.h"
+#include "engine/devices/virtual_gpu/kernel_code/cubin.h"
 
 #include <gmock/gmock.h>
 
-#include "engine/devices/virtual_gpu/state/test_cubin.h"
+#include "engine/devices/virtual_gpu/kernel_code/test_cubin.h"
 
 namespace offprof {
 namespace {

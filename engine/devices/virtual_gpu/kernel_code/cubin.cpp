@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/state/cubin.h"
+#include "engine/devices/virtual_gpu/kernel_code/cubin.h"
 
 #include <elf.h>
 

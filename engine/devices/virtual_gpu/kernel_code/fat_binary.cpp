@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/state/fat_binary.h"
+#include "engine/devices/virtual_gpu/kernel_code/fat_binary.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,0 +1,94 @@
+#include "cli/options/rank_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "cli/options/options.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+/// More than the largest jobs have. A rank alone needs some memory for each other one.
+constexpr int kMostRanks = 1 << 20;
+/// Ranks that one command runs, one after the other.
+constexpr int kMostRanksRun = 1024;
+
+// Where torchrun's rank 0 would listen. Nobody listens there.
+constexpr const char* kAddress = "127.0.0.1";
+constexpr const char* kPort = "29500";
+
+int parse_rank(std::string_view text, const std::string& whole) {
+  int rank = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  if (error != std::errc{} || end != text.data() + text.size() || rank < 0 || rank >= kMostRanks)
+    throw input_error(fmt::format("'{}' is not a list of ranks", whole),
+                      "Give numbers or ranges, separated by commas: 0,3,8-11");
+  return rank;
+}
+
+}  // namespace
+
+std::vector<int> parse_ranks(const std::string& text) {
+  std::vector<int> ranks;
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    const std::size_t dash = item.find('-');
+    const int first = parse_rank(item.substr(0, dash), text);
+    const int last = dash == std::string_view::npos ? first : parse_rank(item.substr(dash + 1), text);
+    if (last < first || last - first >= kMostRanksRun)
+      throw input_error(fmt::format("'{}' is not a range of at most {} ranks", item, kMostRanksRun));
+    for (int rank = first; rank <= last; ++rank) {
+      if (std::ranges::find(ranks, rank) != ranks.end())
+        throw input_error(fmt::format("rank {} is given twice", rank));
+      ranks.push_back(rank);
+    }
+    if (comma == std::string_view::npos) return ranks;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+void add_rank_options(CLI::App& app, RankOptions& options) {
+  add_count_option(app, "--world-size", options.world_size, 1, kMostRanks,
+                   "Run the command as a rank of a job of so many ranks, without the others");
+  add_parsed_option(
+      app, "--rank", "R[,R...]", [&options](const std::string& text) { options.ranks = parse_ranks(text); },
+      "Ranks to run, one after the other, such as 0,3,8-11 (default 0)");
+  add_count_option(app, "--nodes", options.nodes, 1, kMostRanks,
+                   "Nodes that the ranks are on; each has as many devices as ranks (default 1)");
+}
+
+void complete(RankOptions& options) {
+  if (!options.world_size) {
+    if (options.ranks.empty() && options.nodes == 1) return;
+    throw input_error("--rank and --nodes need --world-size",
+                      "Give the number of ranks of the job: --world-size 8");
+  }
+  if (options.ranks.empty()) options.ranks = {0};
+  for (const int rank : options.ranks)
+    if (rank >= *options.world_size)
+      throw input_error(fmt::format("there is no rank {} among {} ranks", rank, *options.world_size),
+                        fmt::format("Ranks are 0 to {}.", *options.world_size - 1));
+  if (*options.world_size % options.nodes != 0)
+    throw input_error(
+        fmt::format("{} ranks do not fill {} nodes evenly", *options.world_size, options.nodes));
+}
+
+std::map<std::string, std::string> rank_environment(const RankOptions& options, int rank) {
+  const int per_node = options.ranks_per_node();
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(*options.world_size)},
+          {"LOCAL_RANK", std::to_string(rank % per_node)},
+          {"LOCAL_WORLD_SIZE", std::to_string(per_node)},
+          {"GROUP_RANK", std::to_string(rank / per_node)},
+          {"GROUP_WORLD_SIZE", std::to_string(options.nodes)},
+          {"MASTER_ADDR", kAddress},
+          {"MASTER_PORT", kPort}};
+}
+
+}  // namespace offprof

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace offprof {
+
+/// Job of many ranks, of which some run here, each alone.
+struct RankOptions {
+  std::optional<int> world_size;  ///< nullopt: the command is no rank
+  std::vector<int> ranks;         ///< in the order in which they run
+  int nodes = 1;
+
+  int ranks_per_node() const { return world_size.value_or(1) / nodes; }
+};
+
+/// Parses `0,3,8-11`: numbers and ranges, separated by commas, in that order. Throws Error (input) if it is
+/// something else, or names a rank twice.
+std::vector<int> parse_ranks(const std::string& text);
+
+/// Adds `--world-size`, `--rank` and `--nodes`.
+void add_rank_options(CLI::App& app, RankOptions& options);
+
+/// Checks the options against each other, after they are parsed, and chooses rank 0 if none is given. Throws
+/// Error (input).
+void complete(RankOptions& options);
+
+/// Returns the environment variables that torchrun sets for a rank. `options` has a world size.
+std::map<std::string, std::string> rank_environment(const RankOptions& options, int rank);
+
+}  // namespace offprof

@@ -1,0 +1,53 @@
+#include "cli/options/rank_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsSupersetOf;
+using testing::Pair;
+
+RankOptions job(std::optional<int> world_size, std::vector<int> ranks, int nodes) {
+  return {.world_size = world_size, .ranks = std::move(ranks), .nodes = nodes};
+}
+
+TEST(RankOptions, ParsesNumbersAndRangesInTheirOrder) {
+  EXPECT_THAT(parse_ranks("5"), ElementsAre(5));
+  EXPECT_THAT(parse_ranks("7,0,2-4"), ElementsAre(7, 0, 2, 3, 4));
+}
+
+TEST(RankOptions, RejectsWhatIsNoListOfRanks) {
+  for (const char* text :
+       {"", ",", "1,", "a", "-1", "1-", "4-2", "1,1", "0-2,1", "1.5", "0-5000", "99999999999"})
+    EXPECT_THROW(parse_ranks(text), Error) << text;
+}
+
+TEST(RankOptions, RunsRankZeroByDefault) {
+  RankOptions options = job(8, {}, 1);
+  complete(options);
+  EXPECT_THAT(options.ranks, ElementsAre(0));
+}
+
+TEST(RankOptions, RanksAndNodesHaveToFitTheWorld) {
+  RankOptions beyond = job(8, {8}, 1), uneven = job(8, {}, 3), no_world = job(std::nullopt, {0}, 1);
+  EXPECT_THROW(complete(beyond), Error);
+  EXPECT_THROW(complete(uneven), Error);
+  EXPECT_THROW(complete(no_world), Error);
+}
+
+TEST(RankOptions, SetsTheVariablesOfTorchrun) {
+  const RankOptions options = job(16, {13}, 2);
+  EXPECT_THAT(rank_environment(options, 13),
+              IsSupersetOf({Pair("RANK", "13"), Pair("WORLD_SIZE", "16"), Pair("LOCAL_RANK", "5"),
+                            Pair("LOCAL_WORLD_SIZE", "8"), Pair("GROUP_RANK", "1")}));
+}
+
+}  // namespace
+}  // namespace offprof

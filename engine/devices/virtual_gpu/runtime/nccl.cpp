@@ -1,0 +1,392 @@
+#include "engine/devices/virtual_gpu/runtime/nccl_api.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/devices/virtual_gpu/runtime/access.h"
+#include "engine/devices/virtual_gpu/runtime/traced_call.h"
+
+// NCCL, of one rank without its peers: no function waits for another rank. Communicators and collectives are
+// those of GpuCollectives.
+
+using namespace offprof;
+using namespace offprof::runtime;
+
+namespace {
+
+constexpr int kVersion = 22809;  // 2.28.9, which LibTorch 2.11 was built with
+constexpr double kNsPerUs = 1e3;
+
+/// A call that waits for the end of its group.
+struct GroupedCall {
+  NcclComm comm;
+  StreamId stream;
+  CollectiveCall call;
+};
+
+/// The group of a thread: calls between ncclGroupStart and the matching ncclGroupEnd.
+struct Group {
+  int depth = 0;
+  std::vector<GroupedCall> calls;
+};
+
+thread_local Group group;
+thread_local std::string last_error;
+
+NcclResult fail(NcclResult result, std::string what) {
+  last_error = std::move(what);
+  return result;
+}
+
+NcclResult check(NcclComm comm) {
+  return gpu().collectives().exists(comm) ? kNcclSuccess
+                                          : fail(kNcclInvalidArgument, "the communicator does not exist");
+}
+
+Bytes width_of(NcclType type) {
+  switch (type) {
+    case kNcclInt8:
+    case kNcclUint8:
+    case kNcclFloat8e4m3:
+    case kNcclFloat8e5m2:
+      return 1;
+    case kNcclFloat16:
+    case kNcclBfloat16:
+      return 2;
+    case kNcclInt32:
+    case kNcclUint32:
+    case kNcclFloat32:
+      return 4;
+    case kNcclInt64:
+    case kNcclUint64:
+    case kNcclFloat64:
+      return 8;
+  }
+  return 0;
+}
+
+NumberType number_type(NcclType type) {
+  switch (type) {
+    case kNcclInt8:
+      return NumberType::kInt8;
+    case kNcclUint8:
+      return NumberType::kUint8;
+    case kNcclInt32:
+      return NumberType::kInt32;
+    case kNcclUint32:
+      return NumberType::kUint32;
+    case kNcclInt64:
+      return NumberType::kInt64;
+    case kNcclUint64:
+      return NumberType::kUint64;
+    case kNcclFloat32:
+      return NumberType::kFloat32;
+    case kNcclFloat64:
+      return NumberType::kFloat64;
+    default:
+      return NumberType::kOther;
+  }
+}
+
+Reduction reduction_of(int op) {
+  if (op == kNcclSum) return Reduction::kSum;
+  return op == kNcclMax || op == kNcclMin || op == kNcclAverage ? Reduction::kSame : Reduction::kOther;
+}
+
+NcclResult run(NcclComm comm, StreamId stream, const std::vector<CollectiveCall>& calls) {
+  OFFPROF_TRACED_DRIVER_CALL(cuLaunchKernel);
+  const GpuStatus status = gpu().collectives().run(stream, *comm, calls);
+  return status == GpuStatus::kOk
+             ? kNcclSuccess
+             : fail(kNcclUnhandledCudaError, "the stream of a collective does not exist");
+}
+
+/// Returns the group's calls, those of a communicator and stream together, and ends the group.
+std::vector<std::pair<GroupedCall, std::vector<CollectiveCall>>> take_group() {
+  std::vector<std::pair<GroupedCall, std::vector<CollectiveCall>>> kernels;
+  for (const GroupedCall& grouped : std::exchange(group.calls, {})) {
+    const bool is_next = !kernels.empty() && kernels.back().first.comm == grouped.comm &&
+                         kernels.back().first.stream == grouped.stream;
+    if (!is_next) kernels.emplace_back(grouped, std::vector<CollectiveCall>{});
+    kernels.back().second.push_back(grouped.call);
+  }
+  return kernels;
+}
+
+/// Checks the call and runs it, or keeps it until the end of the group. `count` is that of the numbers that
+/// NCCL's function takes. `root` is that of broadcast and reduce, or the peer; 0 for others.
+NcclResult call(Collective collective, const void* send, void* receive, std::size_t count, NcclType type,
+                Reduction reduction, int root, NcclComm comm, StreamId stream) {
+  if (const NcclResult result = check(comm); result != kNcclSuccess) return result;
+  if (root < 0 || root >= comm->group.ranks)
+    return fail(kNcclInvalidArgument, "rank " + std::to_string(root) +
+                                          " is not in the communicator, which has " +
+                                          std::to_string(comm->group.ranks) + " ranks");
+  const Bytes width = width_of(type);
+  if (width == 0) return fail(kNcclInvalidArgument, "unknown data type " + std::to_string(type));
+  const bool has_a_part_of_each = collective == Collective::kAllGather ||
+                                  collective == Collective::kReduceScatter ||
+                                  collective == Collective::kAllToAll;
+  const Bytes parts = has_a_part_of_each ? comm->group.ranks : 1;
+  const CollectiveCall collective_call{.collective = collective,
+                                       .send = send,
+                                       .receive = receive,
+                                       .bytes = static_cast<Bytes>(count) * width * parts,
+                                       .type = number_type(type),
+                                       .reduction = reduction,
+                                       .is_root = root == comm->rank};
+  if (group.depth == 0) return run(comm, stream, {collective_call});
+  group.calls.push_back({comm, stream, collective_call});
+  return kNcclSuccess;
+}
+
+NcclResult create(NcclComm* comm, int rank, int ranks, const std::string& key) {
+  if (ranks <= 0 || rank < 0 || rank >= ranks)
+    return fail(kNcclInvalidArgument,
+                "invalid rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+  const auto noted = gpu().collectives().noted_group(key);
+  *comm = gpu().collectives().create(rank, ranks, noted ? std::optional(noted->nodes) : std::nullopt);
+  return kNcclSuccess;
+}
+
+std::string key_of(const NcclUniqueId& id) {
+  return {id.bytes, sizeof id.bytes};
+}
+
+NcclResult no_symmetric_memory() {
+  return fail(kNcclInvalidUsage, "the virtual GPU has no symmetric memory");
+}
+
+}  // namespace
+
+extern "C" {
+
+NcclResult ncclGetVersion(int* version) {
+  *version = kVersion;
+  return kNcclSuccess;
+}
+
+NcclResult ncclGetUniqueId(NcclUniqueId* id) {
+  static std::atomic<int> number = 0;
+  *id = {};
+  std::snprintf(id->bytes, sizeof id->bytes, "offprof %d %d", static_cast<int>(getpid()), ++number);
+  return kNcclSuccess;
+}
+
+const char* ncclGetErrorString(NcclResult result) {
+  switch (result) {
+    case kNcclSuccess:
+      return "no error";
+    case kNcclUnhandledCudaError:
+      return "unhandled cuda error (virtual GPU)";
+    case kNcclSystemError:
+      return "unhandled system error (virtual GPU)";
+    case kNcclInternalError:
+      return "internal error (virtual GPU)";
+    case kNcclInvalidArgument:
+      return "invalid argument (virtual GPU)";
+    case kNcclInvalidUsage:
+      return "invalid usage (virtual GPU)";
+    case kNcclRemoteError:
+      return "remote process exited or there was a network error (virtual GPU)";
+    case kNcclInProgress:
+      return "NCCL operation in progress (virtual GPU)";
+  }
+  return "unknown result code";
+}
+
+const char* ncclGetLastError(NcclComm) {
+  return last_error.c_str();
+}
+
+NcclResult ncclCommInitRank(NcclComm* comm, int ranks, NcclUniqueId id, int rank) {
+  return create(comm, rank, ranks, key_of(id));
+}
+
+NcclResult ncclCommInitRankConfig(NcclComm* comm, int ranks, NcclUniqueId id, int rank, void*) {
+  return create(comm, rank, ranks, key_of(id));
+}
+
+NcclResult ncclCommInitRankScalable(NcclComm* comm, int ranks, int rank, int ids, NcclUniqueId* id, void*) {
+  if (ids <= 0) return fail(kNcclInvalidArgument, "a communicator needs a unique id");
+  return create(comm, rank, ranks, key_of(id[0]));
+}
+
+// All ranks in one process, which the virtual GPU has one device for.
+NcclResult ncclCommInitAll(NcclComm* comms, int devices, const int*) {
+  if (devices != 1) return fail(kNcclInvalidUsage, "a process of the virtual GPU has one device");
+  return create(comms, 0, 1, "");
+}
+
+// The other ranks would tell who is in the part.
+NcclResult ncclCommSplit(NcclComm parent, int color, int key, NcclComm* comm, void*) {
+  *comm = nullptr;
+  if (const NcclResult result = check(parent); result != kNcclSuccess) return result;
+  if (color == kNcclNoColor) return kNcclSuccess;
+  const auto part = gpu().collectives().noted_group(std::to_string(color));
+  return create(comm, key, part ? part->ranks : parent->group.ranks, std::to_string(color));
+}
+
+NcclResult ncclCommShrink(NcclComm parent, int* excluded, int count, NcclComm* comm, void*, int) {
+  *comm = nullptr;
+  if (const NcclResult result = check(parent); result != kNcclSuccess) return result;
+  int before = 0;  // excluded ranks before this one
+  for (int i = 0; i < count; ++i) {
+    if (excluded[i] == parent->rank)
+      return fail(kNcclInvalidUsage, "an excluded rank must not call ncclCommShrink");
+    before += excluded[i] < parent->rank ? 1 : 0;
+  }
+  return create(comm, parent->rank - before, parent->group.ranks - count, "");
+}
+
+NcclResult ncclCommFinalize(NcclComm comm) {
+  return gpu().collectives().flush(comm) == GpuStatus::kOk ? kNcclSuccess : check(comm);
+}
+
+NcclResult ncclCommDestroy(NcclComm comm) {
+  return gpu().collectives().destroy(comm) == GpuStatus::kOk ? kNcclSuccess : check(comm);
+}
+
+NcclResult ncclCommAbort(NcclComm comm) {
+  return ncclCommDestroy(comm);
+}
+
+NcclResult ncclCommGetAsyncError(NcclComm comm, NcclResult* error) {
+  *error = kNcclSuccess;
+  return check(comm);
+}
+
+NcclResult ncclCommCount(NcclComm comm, int* ranks) {
+  if (const NcclResult result = check(comm); result != kNcclSuccess) return result;
+  *ranks = comm->group.ranks;
+  return kNcclSuccess;
+}
+
+NcclResult ncclCommUserRank(NcclComm comm, int* rank) {
+  if (const NcclResult result = check(comm); result != kNcclSuccess) return result;
+  *rank = comm->rank;
+  return kNcclSuccess;
+}
+
+// A registration changes how fast NCCL is, and nothing else.
+NcclResult ncclCommRegister(NcclComm comm, void* memory, std::size_t, void** handle) {
+  *handle = memory;
+  return check(comm);
+}
+
+NcclResult ncclCommDeregister(NcclComm comm, void*) {
+  return check(comm);
+}
+
+NcclResult ncclCommWindowRegister(NcclComm, void*, std::size_t, void** window, int) {
+  *window = nullptr;
+  return no_symmetric_memory();
+}
+NcclResult ncclCommWindowDeregister(NcclComm, void*) {
+  return no_symmetric_memory();
+}
+NcclResult ncclDevCommCreate(NcclComm, const void*, void*) {
+  return no_symmetric_memory();
+}
+NcclResult ncclDevCommDestroy(NcclComm, const void*) {
+  return no_symmetric_memory();
+}
+
+NcclResult ncclMemAlloc(void** memory, std::size_t bytes) {
+  const GpuStatus status = gpu().memory().allocate(memory, static_cast<Bytes>(bytes));
+  return status == GpuStatus::kOk ? kNcclSuccess : fail(kNcclUnhandledCudaError, "out of device memory");
+}
+
+NcclResult ncclMemFree(void* memory) {
+  return gpu().memory().free(memory) == GpuStatus::kOk
+             ? kNcclSuccess
+             : fail(kNcclInvalidArgument, "nothing is allocated there");
+}
+
+NcclResult ncclGroupStart() {
+  ++group.depth;
+  return kNcclSuccess;
+}
+
+NcclResult ncclGroupEnd() {
+  if (group.depth == 0) return fail(kNcclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+  if (--group.depth > 0) return kNcclSuccess;
+  for (const auto& [grouped, calls] : take_group()) {
+    if (const NcclResult result = check(grouped.comm); result != kNcclSuccess) return result;
+    if (const NcclResult result = run(grouped.comm, grouped.stream, calls); result != kNcclSuccess)
+      return result;
+  }
+  return kNcclSuccess;
+}
+
+NcclResult ncclGroupSimulateEnd(NcclSimulation* simulation) {
+  if (group.depth == 0) return fail(kNcclInvalidUsage, "ncclGroupSimulateEnd without ncclGroupStart");
+  --group.depth;
+  Nanoseconds sum = 0;
+  for (const auto& [grouped, calls] : take_group()) sum += gpu().collectives().time_of(*grouped.comm, calls);
+  if (simulation != nullptr)
+    simulation->estimated_us = static_cast<float>(static_cast<double>(sum) / kNsPerUs);
+  return kNcclSuccess;
+}
+
+// The factor is a value, which is not known: the sum's values are not carried.
+NcclResult ncclRedOpCreatePreMulSum(int* op, void*, NcclType, int, NcclComm comm) {
+  *op = kNcclReductions;
+  return check(comm);
+}
+
+NcclResult ncclRedOpDestroy(int, NcclComm comm) {
+  return check(comm);
+}
+
+NcclResult ncclAllReduce(const void* send, void* receive, std::size_t count, NcclType type, int op,
+                         NcclComm comm, NcclStream stream) {
+  return call(Collective::kAllReduce, send, receive, count, type, reduction_of(op), 0, comm, stream);
+}
+
+NcclResult ncclReduce(const void* send, void* receive, std::size_t count, NcclType type, int op, int root,
+                      NcclComm comm, NcclStream stream) {
+  return call(Collective::kReduce, send, receive, count, type, reduction_of(op), root, comm, stream);
+}
+
+NcclResult ncclReduceScatter(const void* send, void* receive, std::size_t count, NcclType type, int op,
+                             NcclComm comm, NcclStream stream) {
+  return call(Collective::kReduceScatter, send, receive, count, type, reduction_of(op), 0, comm, stream);
+}
+
+NcclResult ncclAllGather(const void* send, void* receive, std::size_t count, NcclType type, NcclComm comm,
+                         NcclStream stream) {
+  return call(Collective::kAllGather, send, receive, count, type, Reduction::kOther, 0, comm, stream);
+}
+
+NcclResult ncclAlltoAll(const void* send, void* receive, std::size_t count, NcclType type, NcclComm comm,
+                        NcclStream stream) {
+  return call(Collective::kAllToAll, send, receive, count, type, Reduction::kOther, 0, comm, stream);
+}
+
+NcclResult ncclBroadcast(const void* send, void* receive, std::size_t count, NcclType type, int root,
+                         NcclComm comm, NcclStream stream) {
+  return call(Collective::kBroadcast, send, receive, count, type, Reduction::kOther, root, comm, stream);
+}
+
+NcclResult ncclBcast(void* buffer, std::size_t count, NcclType type, int root, NcclComm comm,
+                     NcclStream stream) {
+  return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+
+NcclResult ncclSend(const void* send, std::size_t count, NcclType type, int peer, NcclComm comm,
+                    NcclStream stream) {
+  return call(Collective::kSend, send, nullptr, count, type, Reduction::kOther, peer, comm, stream);
+}
+
+NcclResult ncclRecv(void* receive, std::size_t count, NcclType type, int peer, NcclComm comm,
+                    NcclStream stream) {
+  return call(Collective::kReceive, nullptr, receive, count, type, Reduction::kOther, peer, comm, stream);
+}
+
+}  // extern "C"

@@ -1,0 +1,216 @@
+#include "engine/devices/virtual_gpu/state/gpu_collectives.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace offprof {
+namespace {
+
+/// Multiplies numbers, which are not aligned.
+template <typename Number>
+void multiply(std::vector<char>& numbers, int factor) {
+  for (std::size_t at = 0; at + sizeof(Number) <= numbers.size(); at += sizeof(Number)) {
+    Number number;
+    std::memcpy(&number, numbers.data() + at, sizeof number);
+    number = static_cast<Number>(number * static_cast<Number>(factor));
+    std::memcpy(numbers.data() + at, &number, sizeof number);
+  }
+}
+
+/// Sums `ranks` equal buffers in place. Returns false if the numbers are of a type that is not carried.
+bool sum_equal(std::vector<char>& numbers, NumberType type, int ranks) {
+  switch (type) {
+    case NumberType::kInt8:
+    case NumberType::kUint8:
+      multiply<std::uint8_t>(numbers, ranks);
+      return true;
+    case NumberType::kInt32:
+    case NumberType::kUint32:
+      multiply<std::uint32_t>(numbers, ranks);
+      return true;
+    case NumberType::kInt64:
+    case NumberType::kUint64:
+      multiply<std::uint64_t>(numbers, ranks);
+      return true;
+    case NumberType::kFloat32:
+      multiply<float>(numbers, ranks);
+      return true;
+    case NumberType::kFloat64:
+      multiply<double>(numbers, ranks);
+      return true;
+    case NumberType::kOther:
+      break;
+  }
+  return false;
+}
+
+/// Returns the name of NCCL's kernel, without the algorithm and the number type.
+std::string_view kernel_of(Collective collective) {
+  constexpr std::array<std::string_view, kCollectives> kKernels = {
+      "ncclDevKernel_AllReduce", "ncclDevKernel_AllGather", "ncclDevKernel_ReduceScatter",
+      "ncclDevKernel_Broadcast", "ncclDevKernel_Reduce",    "ncclDevKernel_SendRecv",
+      "ncclDevKernel_SendRecv",  "ncclDevKernel_SendRecv"};
+  return kKernels.at(static_cast<std::size_t>(collective));
+}
+
+const char* bytes_at(const void* address) {
+  return static_cast<const char*>(address);
+}
+
+}  // namespace
+
+void GpuCollectives::restart() {
+  cost_.emplace(state_.options.profile);
+  most_communicators_ = static_cast<std::int64_t>(communicators_.size());
+  for (int i = 0; i < kCollectives; ++i)
+    counts_.at(static_cast<std::size_t>(i)) = {.name = std::string(name_of(static_cast<Collective>(i)))};
+}
+
+void GpuCollectives::note_group(const std::string& key, GroupShape group) {
+  const GpuLock lock(state_.mutex);
+  noted_groups_[key] = group;
+}
+
+std::optional<GroupShape> GpuCollectives::noted_group(const std::string& key) const {
+  const GpuLock lock(state_.mutex);
+  const auto found = noted_groups_.find(key);
+  return found == noted_groups_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Communicator* GpuCollectives::create(int rank, int ranks, std::optional<int> nodes) {
+  const GpuLock lock(state_.mutex);
+  const int of_node = std::max(1, state_.options.devices);
+  const GroupShape group{.ranks = ranks, .nodes = nodes.value_or((ranks + of_node - 1) / of_node)};
+  auto created = std::make_unique<Communicator>(Communicator{rank, group});
+  Communicator* const communicator = created.get();
+  communicators_.emplace(communicator, std::move(created));
+  most_communicators_ = std::max(most_communicators_, static_cast<std::int64_t>(communicators_.size()));
+  return communicator;
+}
+
+GpuStatus GpuCollectives::destroy(Communicator* communicator) {
+  const GpuLock lock(state_.mutex);
+  if (!communicators_.contains(communicator)) return GpuStatus::kInvalidHandle;
+  state_.wait_for_device();
+  communicators_.erase(communicator);
+  return GpuStatus::kOk;
+}
+
+GpuStatus GpuCollectives::flush(const Communicator* communicator) {
+  const GpuLock lock(state_.mutex);
+  if (!communicators_.contains(communicator)) return GpuStatus::kInvalidHandle;
+  state_.wait_for_device();
+  return GpuStatus::kOk;
+}
+
+bool GpuCollectives::exists(const Communicator* communicator) const {
+  const GpuLock lock(state_.mutex);
+  return communicators_.contains(communicator);
+}
+
+GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
+                              std::span<const CollectiveCall> calls) {
+  const GpuLock lock(state_.mutex);
+  if (!state_.time.has_stream(stream)) return GpuStatus::kInvalidHandle;
+  if (calls.empty()) return GpuStatus::kOk;
+  kernels_.run_for(stream, kernel_of(calls.front().collective), sum_times(communicator, calls));
+  for (const CollectiveCall& call : calls) {
+    CollectiveCount& count = counts_.at(static_cast<std::size_t>(call.collective));
+    ++count.calls;
+    count.bytes += call.bytes;
+    count.time_ns += cost_->time_of(call.collective, call.bytes, communicator.group);
+    carry_values(stream, communicator, call);
+  }
+  return GpuStatus::kOk;
+}
+
+Nanoseconds GpuCollectives::time_of(const Communicator& communicator,
+                                    std::span<const CollectiveCall> calls) const {
+  const GpuLock lock(state_.mutex);
+  return sum_times(communicator, calls);
+}
+
+Nanoseconds GpuCollectives::sum_times(const Communicator& communicator,
+                                      std::span<const CollectiveCall> calls) const {
+  Nanoseconds collectives = 0, sends = 0, receives = 0;
+  for (const CollectiveCall& call : calls) {
+    Nanoseconds& sum = call.collective == Collective::kSend      ? sends
+                       : call.collective == Collective::kReceive ? receives
+                                                                 : collectives;
+    sum += cost_->time_of(call.collective, call.bytes, communicator.group);
+  }
+  return collectives + std::max(sends, receives);
+}
+
+void GpuCollectives::carry_values(StreamId stream, const Communicator& communicator,
+                                  const CollectiveCall& call) {
+  const int ranks = communicator.group.ranks;
+  const Bytes part = call.bytes / ranks;
+  auto* const receive = static_cast<char*>(call.receive);
+  switch (call.collective) {
+    case Collective::kAllReduce:
+      return reduce(stream, communicator, call, call.bytes);
+    case Collective::kReduce:
+      if (call.is_root) reduce(stream, communicator, call, call.bytes);
+      return;
+    case Collective::kReduceScatter: {
+      CollectiveCall own = call;
+      own.send = bytes_at(call.send) + communicator.rank * part;
+      return reduce(stream, communicator, own, part);
+    }
+    case Collective::kBroadcast:
+      // The other ranks have at `receive` what the root has at `send`.
+      if (call.is_root && call.send != call.receive) move(stream, call.receive, call.send, call.bytes);
+      return;
+    case Collective::kAllGather:
+      for (int rank = 0; rank < ranks; ++rank) move(stream, receive + rank * part, call.send, part);
+      return;
+    case Collective::kAllToAll:
+      for (int rank = 0; rank < ranks; ++rank)
+        move(stream, receive + rank * part, bytes_at(call.send) + communicator.rank * part, part);
+      return;
+    case Collective::kSend:
+      return;
+    case Collective::kReceive:
+      state_.values.forget(call.receive, call.bytes);
+      return;
+  }
+}
+
+void GpuCollectives::move(StreamId stream, void* to, const void* from, Bytes bytes) {
+  if (to == from || bytes == 0) return;
+  if (state_.functional_mode) {
+    state_.functional_mode->copy(stream, to, from, bytes);
+  } else {
+    state_.values.copy(to, from, bytes);
+  }
+}
+
+void GpuCollectives::reduce(StreamId stream, const Communicator& communicator, const CollectiveCall& call,
+                            Bytes bytes) {
+  if (state_.functional_mode) return move(stream, call.receive, call.send, bytes);
+  std::vector<char> numbers = state_.values.read(call.send, bytes);
+  const bool is_known =
+      !numbers.empty() &&
+      (call.reduction == Reduction::kSame ||
+       (call.reduction == Reduction::kSum && sum_equal(numbers, call.type, communicator.group.ranks)));
+  if (is_known) {
+    state_.values.write(call.receive, numbers.data(), bytes);
+  } else {
+    state_.values.forget(call.receive, bytes);
+  }
+}
+
+CollectiveFigures GpuCollectives::figures() const {
+  const GpuLock lock(state_.mutex);
+  CollectiveFigures figures;
+  figures.communicators = most_communicators_;
+  for (const CollectiveCount& count : counts_)
+    if (count.calls > 0) figures.counts.push_back(count);
+  return figures;
+}
+
+}  // namespace offprof

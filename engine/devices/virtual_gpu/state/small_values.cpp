@@ -1,0 +1,89 @@
+#include "engine/devices/virtual_gpu/state/small_values.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace offprof {
+
+void SmallValues::write(const void* to, const void* host, Bytes bytes) {
+  forget(to, bytes);
+  if (bytes <= 0 || bytes > kLargest) return;
+  if (sum_ + bytes > kLargestSum) forget_all();
+  const auto* const begin = static_cast<const char*>(host);
+  pieces_.emplace(static_cast<const char*>(to), std::vector<char>(begin, begin + bytes));
+  sum_ += bytes;
+}
+
+void SmallValues::fill(const void* to, int value, Bytes bytes) {
+  if (bytes > kLargest) {
+    forget(to, bytes);
+  } else {
+    const std::vector<char> contents(static_cast<std::size_t>(bytes), static_cast<char>(value));
+    write(to, contents.data(), bytes);
+  }
+}
+
+void SmallValues::copy(const void* to, const void* from, Bytes bytes) {
+  const std::vector<char> contents = read(from, bytes);
+  if (contents.empty()) {
+    forget(to, bytes);
+  } else {
+    write(to, contents.data(), bytes);
+  }
+}
+
+std::vector<char> SmallValues::read(const void* from, Bytes bytes) const {
+  std::vector<char> contents;
+  if (pieces_.empty() || bytes <= 0 || bytes > kLargest) return contents;
+  const auto* at = static_cast<const char*>(from);
+  const char* const end = at + bytes;
+  auto piece = pieces_.upper_bound(at);
+  if (piece == pieces_.begin()) return contents;
+  for (--piece; at < end; ++piece) {
+    if (piece == pieces_.end() || piece->first > at) return {};
+    const char* const piece_end = piece->first + piece->second.size();
+    if (piece_end <= at) return {};
+    const char* const until = std::min(end, piece_end);
+    contents.insert(contents.end(), piece->second.begin() + (at - piece->first),
+                    piece->second.begin() + (until - piece->first));
+    at = until;
+  }
+  return contents;
+}
+
+// A piece that is only partly forgotten keeps its ends.
+void SmallValues::forget(const void* from, Bytes bytes) {
+  if (pieces_.empty() || bytes <= 0) return;
+  const auto* const begin = static_cast<const char*>(from);
+  const char* const end = begin + bytes;
+  auto piece = pieces_.upper_bound(begin);
+  if (piece != pieces_.begin()) --piece;
+  while (piece != pieces_.end() && piece->first < end) {
+    const char* const at = piece->first;
+    const std::vector<char> contents = std::move(piece->second);
+    const char* const piece_end = at + contents.size();
+    if (piece_end <= begin) {
+      piece->second = contents;
+      ++piece;
+      continue;
+    }
+    piece = pieces_.erase(piece);
+    sum_ -= static_cast<Bytes>(contents.size());
+    if (at < begin) {
+      pieces_.emplace(at, std::vector<char>(contents.begin(), contents.begin() + (begin - at)));
+      sum_ += begin - at;
+    }
+    if (piece_end > end) {
+      pieces_.emplace(end, std::vector<char>(contents.end() - (piece_end - end), contents.end()));
+      sum_ += piece_end - end;
+    }
+  }
+}
+
+void SmallValues::forget_all() {
+  pieces_.clear();
+  sum_ = 0;
+}
+
+}  // namespace offprof

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "traces/base/units.h"
+
+namespace offprof {
+
+/// Contents of device memory that the host knows, in small pieces: a copy or a memset has brought them, and
+/// no kernel has run since that may have changed them. All other device memory has no contents. Programs need
+/// such values for decisions: sizes and indices that ranks tell each other. Not thread-safe.
+class SmallValues {
+ public:
+  /// The largest piece. As much is copied at once from pageable memory without a wait (CUDA Runtime API, "API
+  /// synchronization behavior"), so it is what CUDA itself takes for small.
+  static constexpr Bytes kLargest = 64 * kKiB;
+  /// All pieces together; beyond it everything is forgotten.
+  static constexpr Bytes kLargestSum = 16 * kMiB;
+
+  /// Sets the contents of `bytes` of device memory to those of host memory, or to copies of one byte. If it
+  /// is more than kLargest, forgets them.
+  void write(const void* to, const void* host, Bytes bytes);
+  void fill(const void* to, int value, Bytes bytes);
+  /// Copies within the device. Forgets the target if some of the source is unknown.
+  void copy(const void* to, const void* from, Bytes bytes);
+  /// Returns the contents; an empty vector if some of them are unknown.
+  std::vector<char> read(const void* from, Bytes bytes) const;
+
+  void forget(const void* from, Bytes bytes);
+  void forget_all();
+
+ private:
+  std::map<const char*, std::vector<char>> pieces_;  ///< by address; none overlap
+  Bytes sum_ = 0;
+};
+
+}  // namespace offprof

@@ -1,0 +1,237 @@
+"""One rank alone: a process of a job of many ranks, without its peers.
+
+PyTorch's own distributed code runs, over NCCL's stand-in, which waits for nobody. What is left is the
+store, through which ranks tell each other how to connect: here a store that answers what other ranks
+would have said. Imported after torch.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import importlib
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from .import_hooks import after_import
+from .object_collectives import carry_objects
+from .ranks import RankPlace
+from .virtual_gpu import VirtualGpu
+
+# Size of NCCL's unique ids (nccl.h), through which the ranks of a communicator find each other.
+_UNIQUE_ID_BYTES = 128
+# Key of a unique id: the group's name, the device, and the number of the communicator, or two ranks of
+# the group that send to each other (ProcessGroupNCCL).
+_KEY_OF_UNIQUE_ID = re.compile(r"(?:^|/)(?P<group>[^/]*)//cuda//(?P<communicator>.+)")
+_TWO_RANKS = re.compile(r"(\d+):(\d+)")
+_TIMEOUT = datetime.timedelta(minutes=5)  # nobody waits so long
+
+
+class LoneStore(dist.Store):
+    """A store that answers what other ranks would have put there: unique ids of communicators, and that
+    all of them have come.
+
+    Threads of ProcessGroupNCCL call it too. Keep a reference as long as the process uses the store.
+    """
+
+    def __init__(self, gpu: VirtualGpu, place: RankPlace) -> None:
+        """Creates an empty store. `gpu` is told the sizes of groups."""
+        super().__init__()
+        self._gpu = gpu
+        self._place = place
+        self._values: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+
+    def set(self, key: str, value: str | bytes) -> None:
+        """Stores a value."""
+        stored = value.encode() if isinstance(value, str) else value
+        with self._lock:
+            self._values[key] = stored
+        self._note_group(key, stored)
+
+    def get(self, key: str) -> bytes:
+        """Returns the stored value; the unique id that rank 0 of a group would have stored.
+
+        Raises RuntimeError if only another rank knows the value.
+        """
+        with self._lock:
+            value = self._values.get(key)
+            if value is None and _KEY_OF_UNIQUE_ID.search(key):
+                # As long as NCCL's, and another for each key.
+                value = key.encode()[-_UNIQUE_ID_BYTES:].rjust(_UNIQUE_ID_BYTES, b"\0")
+                self._values[key] = value
+        if value is None:
+            raise RuntimeError(
+                f"rank {self._place.rank} runs alone, and the value of {key!r} comes from another rank: "
+                "run all ranks, with torchrun"
+            )
+        self._note_group(key, value)
+        return value
+
+    def multi_get(self, keys: list[str]) -> list[bytes]:
+        """Returns `get` of each key."""
+        return [self.get(key) for key in keys]
+
+    def add(self, key: str, amount: int) -> int:
+        """Adds to a counter, as if all ranks had added the same."""
+        with self._lock:
+            value = int(self._values.get(key, b"0")) + amount * self._place.world_size
+            self._values[key] = str(value).encode()
+        return value
+
+    def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
+        """Stores the desired value if the stored one is the expected one. Returns the stored value."""
+        expected, desired = (
+            value.encode() if isinstance(value, str) else value for value in (expected_value, desired_value)
+        )
+        with self._lock:
+            if self._values.get(key, b"") == expected:
+                self._values[key] = desired
+            return self._values.get(key, expected)
+
+    def wait(self, *arguments: Any) -> None:
+        """Returns at once: the other ranks have come."""
+        del arguments
+
+    def check(self, keys: list[str]) -> bool:
+        """Returns True if all keys were stored by this rank."""
+        with self._lock:
+            return all(key in self._values for key in keys)
+
+    def delete_key(self, key: str) -> bool:
+        """Removes a value. Returns True if there was one."""
+        with self._lock:
+            return self._values.pop(key, None) is not None
+
+    def num_keys(self) -> int:
+        """Returns the number of values."""
+        return len(self._values)
+
+    def has_extended_api(self) -> bool:
+        """Returns False: there are no queues."""
+        return False
+
+    def set_timeout(self, timeout: datetime.timedelta) -> None:
+        """Does nothing, since no call waits."""
+        del timeout
+
+    @property
+    def timeout(self) -> datetime.timedelta:
+        """The time after which calls would give up."""
+        return _TIMEOUT
+
+    def clone(self) -> LoneStore:
+        """Returns this store, which threads may share."""
+        return self
+
+    def _note_group(self, key: str, value: bytes) -> None:
+        """Tells the GPU which ranks a communicator connects, if the value is the communicator's id."""
+        found = _KEY_OF_UNIQUE_ID.search(key)
+        if found is None or len(value) != _UNIQUE_ID_BYTES:
+            return
+        ranks = _ranks_of_group(found["group"])
+        pair = _TWO_RANKS.fullmatch(found["communicator"])
+        if pair is not None and ranks:
+            ranks = [ranks[int(member)] for member in pair.groups()]
+        if ranks:
+            self._gpu.note_group(value, len(ranks), self._place.nodes_of(ranks))
+
+
+def _ranks_of_group(name: str) -> list[int]:
+    """Returns the ranks of a process group in the order of the group; an empty list if there is none."""
+    world = distributed_c10d._world
+    for group, its_name in world.pg_names.items():
+        if its_name == name:
+            return sorted(world.pg_group_ranks.get(group, {}), key=world.pg_group_ranks[group].__getitem__)
+    return []
+
+
+def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
+    """Lets `torch.distributed` of this process go on without other ranks.
+
+    Args:
+        gpu: the virtual GPU of this process.
+        place: the rank that this process is.
+        said: folder for objects that ranks tell each other: ranks of the job that run later find them there.
+    """
+    # Its thread would call the store, which is Python, while Python ends.
+    os.environ.setdefault("TORCH_NCCL_ENABLE_MONITORING", "0")
+    store = LoneStore(gpu, place)
+
+    def rendezvous(url: str, **options: Any) -> Iterator[tuple[LoneStore, int, int]]:
+        del url, options
+        yield store, place.rank, place.world_size
+
+    def replace_rendezvous(module: ModuleType) -> None:
+        for scheme in ("env", "tcp", "file"):
+            module._rendezvous_handlers[scheme] = rendezvous
+
+    after_import("torch.distributed.rendezvous", replace_rendezvous)
+    distributed_c10d._process_group_color = _noting_color(gpu, place)
+    importlib.import_module("torch.testing._internal.distributed.fake_pg")  # registers the backend
+    distributed_c10d._new_process_group_helper = _without_gloo(distributed_c10d._new_process_group_helper)
+    carry_objects(_Voices(place, said))
+
+
+def _noting_color(gpu: VirtualGpu, place: RankPlace) -> Callable[[list[int]], int]:
+    """Returns the function that gives a group its color, which also tells the GPU the size of the group."""
+    color_of = distributed_c10d._process_group_color
+
+    def color(ranks: list[int]) -> int:
+        value: int = color_of(ranks)
+        gpu.note_group(str(value).encode(), len(ranks), place.nodes_of(list(ranks)))
+        return value
+
+    return color
+
+
+def _without_gloo(make_group: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function that makes a process group, with PyTorch's `fake` backend in place of gloo, which
+    needs peers: its collectives give this rank's own values."""
+
+    @functools.wraps(make_group)
+    def make(group_size: int, group_rank: int, ranks: list[int], backend: Any, *arguments: Any, **options: Any) -> Any:
+        name = str(backend)
+        if name == distributed_c10d.Backend.UNDEFINED:
+            name = "cpu:gloo,cuda:nccl"
+        name = re.sub(r"\bgloo\b", distributed_c10d.Backend.FAKE, name)
+        if ":" not in name:
+            name = distributed_c10d.Backend(name)
+        return make_group(group_size, group_rank, ranks, name, *arguments, **options)
+
+    return make
+
+
+class _Voices:
+    """What ranks of a job say, one after the other: files of those that ran before."""
+
+    def __init__(self, place: RankPlace, folder: Path) -> None:
+        self._place = place
+        self._folder = folder
+
+    @property
+    def is_alone(self) -> bool:
+        """True: ranks that have not run say nothing."""
+        return True
+
+    def say(self, key: str, value: bytes) -> None:
+        """Keeps what this rank says."""
+        (self._folder / key).write_bytes(value)
+
+    def hear(self, key: str, rank: int) -> bytes:
+        """Returns what another rank has said. Raises RuntimeError if it has not run."""
+        try:
+            return (self._folder / key).read_bytes()
+        except FileNotFoundError:
+            raise RuntimeError(
+                f"rank {self._place.rank} runs alone and needs an object that rank {rank} sends: "
+                f"run that one first: --rank {rank},{self._place.rank}"
+            ) from None

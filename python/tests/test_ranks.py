@@ -1,0 +1,250 @@
+"""Tests of ranks of many on the virtual GPU: each alone, and all together under torchrun."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import build_folder
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "tests" / "programs" / "ranks"
+WORLDS = (2, 4) if os.environ.get("OFFPROF_TEST_EXTENT") == "full" else (2,)
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+
+
+@dataclass
+class Executed:
+    """Result of a command line `offprof exec`."""
+
+    status: int
+    out: str
+    err: str
+    report: dict[str, Any]
+
+    def of_rank(self, rank: int) -> dict[str, Any]:
+        """The process of that rank."""
+        found = [process for process in self.report["processes"] if process.get("rank") == rank]
+        assert len(found) == 1, self.err
+        process: dict[str, Any] = found[0]
+        return process
+
+    def collectives(self, rank: int = 0) -> dict[str, dict[str, Any]]:
+        """The collectives of a rank by name."""
+        return {each["name"]: each for each in self.of_rank(rank)["collectives"]}
+
+
+Exec = Callable[..., Executed]
+
+
+@pytest.fixture
+def execute(tmp_path: Path) -> Exec:
+    """A function that runs a command, or a Python script, under `offprof exec` with options."""
+
+    def run(*options: object, command: tuple[object, ...] = (), script: str = "") -> Executed:
+        if script:
+            path = tmp_path / "script.py"
+            path.write_text(textwrap.dedent(script))
+            command = (sys.executable, path)
+        output = tmp_path / "report.json"
+        output.unlink(missing_ok=True)
+        line = [build_folder() / "offprof", "exec", "--format", "json", "-o", output, *options, "--", *command]
+        done = subprocess.run(
+            [str(word) for word in line],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            timeout=300,
+        )
+        report = json.loads(output.read_text()) if output.exists() else {}
+        return Executed(done.returncode, done.stdout, done.stderr, report)
+
+    return run
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", ["ddp", "fsdp2", "fsdp1", "tensor_parallel", "pipeline"])
+def test_a_rank_alone_has_the_memory_of_one_among_its_peers(execute: Exec, name: str, world: int) -> None:
+    script = PROGRAMS / f"{name}.py"
+    together = execute(command=(*TORCHRUN, world, script))
+    assert together.status == 0, together.err
+    alone = execute("--world-size", world, "--rank", f"0-{world - 1}", command=(sys.executable, script))
+    assert alone.status == 0, alone.err
+    for rank in range(world):
+        for figure in ("peak_allocated_bytes", "peak_requested_bytes", "communicators"):
+            assert alone.of_rank(rank)[figure] == together.of_rank(rank)[figure], (rank, figure)
+        assert alone.of_rank(rank)["unwritten_calls"] == []
+        assert alone.collectives(rank).keys() == together.collectives(rank).keys()
+
+
+def test_sharding_takes_parameters_and_optimizer_state_off_a_rank(execute: Exec) -> None:
+    script = PROGRAMS / "fsdp2.py"
+    one, of_16 = (execute("--world-size", world, command=(sys.executable, script)) for world in (1, 16))
+    parameters = of_16.collectives()["reduce_scatter"]["bytes"] / 3  # float32 gradients of three steps
+    saved = one.of_rank(0)["peak_requested_bytes"] - of_16.of_rank(0)["peak_requested_bytes"]
+    assert saved > 3 * parameters * 15 / 16  # parameters and the two moments of AdamW
+
+
+def test_objects_and_small_numbers_reach_the_other_ranks(execute: Exec) -> None:
+    script = PROGRAMS / "objects.py"
+    together = execute(command=(*TORCHRUN, 2, script))
+    alone = execute("--world-size", 2, "--rank", "0,1", command=(sys.executable, script))
+    for done in (together, alone):
+        assert done.status == 0, done.err
+        assert [line for line in done.out.splitlines() if line] == ["run 7 [3, 3] 6"] * 2
+
+
+def test_an_object_of_a_rank_that_has_not_run_is_missing(execute: Exec) -> None:
+    done = execute("--world-size", 2, "--rank", 1, command=(sys.executable, PROGRAMS / "objects.py"))
+    assert done.status == 1
+    assert "rank 1 runs alone and needs an object that rank 0 sends: run that one first: --rank 0,1" in done.err
+
+
+LINEAR = """
+    import os, torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(torch.nn.Linear(512, 512, bias=False).to(device), device_ids=[device.index])
+    for _ in range(3):
+        model(torch.randn(8, 512, device=device)).sum().backward()
+    dist.destroy_process_group()
+"""
+
+
+def test_data_parallel_training_reduces_each_gradient_once(execute: Exec) -> None:
+    done = execute("--world-size", 8, "--rank", 5, script=LINEAR)
+    assert done.status == 0, done.err
+    reduced = done.collectives(5)["all_reduce"]
+    assert (reduced["calls"], reduced["bytes"]) == (3, 3 * 512 * 512 * 4)
+    assert done.of_rank(5)["communicators"] == 1
+    least, most = done.of_rank(5)["estimated_nccl_bytes"]
+    assert 0 < least < most
+
+
+def test_more_nodes_take_more_time(execute: Exec) -> None:
+    on_one, on_two = (
+        execute("--world-size", 8, "--nodes", nodes, script=LINEAR).collectives()["all_reduce"]["modelled_time_ns"]
+        for nodes in (1, 2)
+    )
+    assert on_one < on_two
+
+
+def test_modelled_times_do_not_depend_on_the_watchdog(execute: Exec) -> None:
+    times = {execute("--world-size", 8, script=LINEAR).of_rank(0)["modelled_time_ns"] for _ in range(3)}
+    assert len(times) == 1
+
+
+def test_a_rank_finds_its_place_and_its_device(execute: Exec) -> None:
+    done = execute(
+        "--world-size",
+        16,
+        "--nodes",
+        2,
+        "--rank",
+        13,
+        script="""
+        import os, torch
+
+        print([os.environ[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")])
+        torch.cuda.set_device(5)
+        print(torch.cuda.device_count(), torch.zeros(10, device="cuda").device)
+        """,
+    )
+    assert done.out.splitlines() == ["['13', '16', '5', '8']", "8 cuda:5"]
+    assert done.of_rank(13)["peak_requested_bytes"] == 40
+    assert done.report["world_size"] == 16
+
+
+def test_groups_are_split_off_with_their_own_size(execute: Exec) -> None:
+    done = execute(
+        "--world-size",
+        4,
+        "--nodes",
+        2,
+        "--rank",
+        3,
+        script="""
+        import os, torch
+        import torch.distributed as dist
+
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl", device_id=device)
+        pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+        gathered = torch.empty(2 * 1000, device=device)
+        dist.all_gather_into_tensor(gathered, torch.empty(1000, device=device), group=pairs[1])
+        dist.destroy_process_group()
+        """,
+    )
+    assert done.status == 0, done.err
+    assert done.collectives(3)["all_gather"]["bytes"] == 2 * 4000
+    assert done.of_rank(3)["communicators"] == 2
+
+
+def test_tensors_on_the_processor_are_gathered_too(execute: Exec) -> None:
+    done = execute(
+        "--world-size",
+        3,
+        script="""
+        import torch
+        import torch.distributed as dist
+
+        torch.cuda.set_device(0)
+        dist.init_process_group("cpu:gloo,cuda:nccl")
+        gathered = [torch.empty(1) for _ in range(3)]
+        dist.all_gather(gathered, torch.ones(1))
+        print([tensor.item() for tensor in gathered], torch.zeros(1, device="cuda").item())
+        dist.destroy_process_group()
+        """,
+    )
+    assert done.status == 0, done.err
+    assert done.out == "[1.0, 1.0, 1.0] 0.0\n"
+
+
+def test_stops_at_the_rank_that_raises(execute: Exec) -> None:
+    done = execute(
+        "--world-size",
+        4,
+        "--rank",
+        "0-3",
+        script="""
+        import os, torch
+
+        torch.zeros(1, device="cuda")
+        if os.environ["RANK"] == "1":
+            raise ValueError("no data")
+        """,
+    )
+    assert done.status == 1
+    assert "ValueError: no data" in done.err
+    assert [process["rank"] for process in done.report["processes"]] == [0, 1]
+
+
+def test_a_process_uses_one_device(execute: Exec) -> None:
+    done = execute(
+        "--world-size",
+        2,
+        script="""
+        import torch
+
+        torch.zeros(1, device="cuda:0")
+        try:
+            torch.zeros(1, device="cuda:1")
+        except RuntimeError as error:
+            print("operation not supported" in str(error))
+        """,
+    )
+    assert done.out == "True\n"
+    assert done.of_rank(0)["unwritten_calls"] == ["cudaMalloc on a second device"]
