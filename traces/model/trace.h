@@ -10,6 +10,7 @@
 #include "traces/model/ledger.h"
 #include "traces/model/link.h"
 #include "traces/model/metrics.h"
+#include "traces/model/optimizer_settings.h"
 #include "traces/model/parameter_settings.h"
 #include "traces/model/policy.h"
 #include "traces/model/slice_settings.h"
@@ -54,6 +55,7 @@ struct ModelInfo {
   std::string fingerprint;  ///< fingerprint of the file's bytes
   std::int64_t parameters = 0;
   Bytes parameter_bytes = 0;
+  std::optional<OptimizerMemory> optimizer{};  ///< what its optimizer keeps; nullopt: not known
   bool operator==(const ModelInfo&) const = default;
 };
 
