@@ -1,14 +1,10 @@
 #include "cli/reports/step_size.h"
 
 #include <charconv>
-#include <string_view>
 
 #include "traces/base/units.h"
 
 namespace offprof {
-namespace {
-
-/// Returns the dimensions in `float32[8,3]`; empty if the text is no spec of a tensor with dimensions.
 std::vector<std::int64_t> dimensions_of(std::string_view spec) {
   const std::size_t open = spec.find('['), close = spec.find(']');
   if (open == 0 || open == std::string_view::npos || close == std::string_view::npos) return {};
@@ -24,8 +20,6 @@ std::vector<std::int64_t> dimensions_of(std::string_view spec) {
   }
   return dimensions;
 }
-
-}  // namespace
 
 StepSize step_size(const std::vector<std::string>& inputs) {
   StepSize size;
