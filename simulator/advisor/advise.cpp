@@ -24,13 +24,13 @@ namespace {
 constexpr std::size_t kMostFamilies = 2;
 /// Ways that are run until one of them is confirmed to be within the goal.
 constexpr int kMostConfirmations = 3;
-/// Configurations whose policies are tuned in the end.
-constexpr std::size_t kMostPolished = 2;
+/// Configurations whose policies are searched finely in the end.
+constexpr std::size_t kMostPolished = 3;
 
-std::string count_name(const ModuleFamily& family, std::size_t count, bool is_first) {
-  if (count == family.paths.size()) return fmt::format("checkpoint all {} {}", count, family.pattern);
-  return fmt::format("checkpoint {}{} of {} {}", is_first ? "the first " : "", count, family.paths.size(),
-                     family.pattern);
+/// Returns the name without the numbers in it: `recompute + offload  tensors`.
+std::string without_numbers(std::string name) {
+  std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
+  return name;
 }
 
 class AdviceSearch {
@@ -113,10 +113,9 @@ class AdviceSearch {
   }
 
   /// Adds the configuration alone, and its best mixture. Returns the mixture's rank.
-  GoalRank add_configuration(const PreparedStep& step, const std::string& name,
-                             SearchExtent extent = SearchExtent::kCoarse) {
+  GoalRank add_configuration(const PreparedStep& step, const std::string& name) {
     add_way(step, name, predict(step, preset_policy("keep")));
-    return add_mixture(step, name, extent);
+    return add_mixture(step, name, SearchExtent::kCoarse);
   }
 
   GoalRank add_mixture(const PreparedStep& step, const std::string& name, SearchExtent extent) {
@@ -189,8 +188,9 @@ class AdviceSearch {
       if (best.size() < kMostPolished && std::ranges::find(best, step) == best.end()) best.push_back(step);
     }
     for (const auto& step : best) {
-      if (std::ranges::find(tuned_, step->configuration) != tuned_.end()) continue;
       progress_("tuning the policy of a configuration");
+      add_mixture(*step, name_of_step(*step), SearchExtent::kFine);
+      if (std::ranges::find(tuned_, step->configuration) != tuned_.end()) continue;
       const auto tuned = tune_policy(*step);
       if (tuned && tuned->chosen)
         add_way(*step, mixture_name(name_of_step(*step), tuned->chosen->policy), *tuned->chosen);
@@ -212,7 +212,7 @@ class AdviceSearch {
     begin(*plain_);
     progress_("simulating policies");
     add_single_ways(*plain_);
-    add_mixture(*plain_, "", SearchExtent::kFine);
+    add_mixture(*plain_, "", SearchExtent::kCoarse);
     for (std::size_t i = 1; i < steps.size(); ++i) add_configuration(*steps[i], steps[i]->name);
   }
 
@@ -250,7 +250,7 @@ class AdviceSearch {
     for (std::size_t i = 0; i < families.size(); ++i) {
       const auto& all = steps[2 + i];
       if (all == nullptr) continue;
-      const std::string name = count_name(families[i], families[i].paths.size(), false);
+      const std::string name = checkpoint_name(families[i], families[i].paths.size(), false);
       recorded.push_back({families[i], all, add_configuration(*all, name)});
     }
     if (recorded.empty()) return;
@@ -284,7 +284,8 @@ class AdviceSearch {
     const auto step = record({configuration}).front();
     const std::size_t count = checkpointed.modules.paths.size();
     if (step)
-      add_configuration(*step, count_name(checkpointed.modules, count, false) + ", parameters on the host");
+      add_configuration(*step,
+                        checkpoint_name(checkpointed.modules, count, false) + ", parameters on the host");
   }
 
   /// Searches the number of evenly spread modules to checkpoint, each with its best mixture.
@@ -309,11 +310,7 @@ class AdviceSearch {
     };
     const std::size_t best = best_checkpoint_count(family.paths.size(), known, try_all);
     if (const auto found = recorded.find(best); found != recorded.end() && found->second)
-      add_configuration(*found->second, count_name(family, best, false), SearchExtent::kFine);
-    else if (best == 0)
-      add_mixture(*base_, "", SearchExtent::kFine);
-    else
-      add_mixture(*checkpointed.all, count_name(family, best, false), SearchExtent::kFine);
+      add_configuration(*found->second, checkpoint_name(family, best, false));
   }
 
   /// Adds the fewest first modules whose checkpointing alone is within the memory. Checkpointing alone
@@ -338,7 +335,7 @@ class AdviceSearch {
                           family.pattern));
     for (const auto& step : record(configurations)) {
       if (step == nullptr) continue;
-      const Way way = way_of(*step, count_name(family, step->configuration.checkpointed.size(), true),
+      const Way way = way_of(*step, checkpoint_name(family, step->configuration.checkpointed.size(), true),
                              predict(*step, preset_policy("keep")));
       if (!way.is_within) continue;
       advice_.ways.push_back(way);
@@ -353,7 +350,7 @@ class AdviceSearch {
     std::ranges::stable_sort(advice_.ways, {}, [&](const Way& way) { return rank(way); });
     remove_duplicates();
     for (int i = 0; i < kMostConfirmations; ++i) {
-      const bool nothing = advice_.ways.empty() || rank(advice_.nothing) <= rank(advice_.ways[best_way()]);
+      const bool nothing = advice_.ways.empty() || !is_worth_more_than_nothing(advice_.ways[best_way()]);
       advice_.does_nothing = nothing;
       if (!nothing) advice_.best = best_way();
       Way& way = nothing ? advice_.nothing : advice_.ways[advice_.best];
@@ -365,7 +362,13 @@ class AdviceSearch {
     }
   }
 
-  /// Keeps the first of the ways with equal configurations and equal names or policies.
+  /// Less memory alone is worth nothing if the step fits and the goal is its time.
+  bool is_worth_more_than_nothing(const Way& way) const {
+    if (nothing_is_best()) return *way.metrics().step_time_ns < *advice_.nothing.metrics().step_time_ns;
+    return rank(way) < rank(advice_.nothing);
+  }
+
+  /// Keeps the first of the ways with equal configurations and equal policies or names but for numbers.
   void remove_duplicates() {
     std::vector<Way> distinct;
     for (Way& way : advice_.ways) {

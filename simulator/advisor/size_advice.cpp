@@ -82,11 +82,10 @@ class SizeSearch {
     if (families.empty()) return;
     const ModuleFamily& family = families.front();
     checkpointed.checkpointed = {family.pattern};
-    search_configuration(checkpointed,
-                         fmt::format("checkpoint all {} {}", family.paths.size(), family.pattern));
+    const std::string name = checkpoint_name(family, family.paths.size());
+    search_configuration(checkpointed, name);
     host.checkpointed = checkpointed.checkpointed;
-    search_configuration(host, fmt::format("checkpoint all {} {}, parameters on the host",
-                                           family.paths.size(), family.pattern));
+    search_configuration(host, name + ", parameters on the host");
   }
 
   void search_configuration(const Configuration& configuration, const std::string& name) {
