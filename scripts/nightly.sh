@@ -59,6 +59,7 @@ part "training programs on a virtual GPU, predicted and run" predictions_of_prog
 part "OffloadActivations in training programs on host" predictions_of_programs offloading.py
 part "OffloadActivations in training programs on a virtual GPU" predictions_of_programs offloading.py --device virtual:h200
 part "TRL's own offloading against its simulation" predictions_of_programs trl_witness.py
+part "advice on training programs against single ways" predictions_of_programs advising.py
 part "exports against the engines that they are for" predictions_of_programs export_witness.py
 for ((run = 1; run <= runs_beside_load; run++)); do
     part "tests under a load of $load, run $run of $runs_beside_load" tests_beside_load
