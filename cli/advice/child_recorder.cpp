@@ -8,8 +8,8 @@
 
 #include "cli/advice/failure_reason.h"
 #include "cli/plugin/foreground_command.h"
+#include "cli/reports/advice/way_words.h"
 #include "cli/reports/tuned_configuration.h"
-#include "cli/reports/way_words.h"
 #include "traces/format/policy_io.h"
 #include "traces/format/trace_io.h"
 #include "traces/io/file.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/reports/step_size.h"
+#include "cli/tables/step_size.h"
 #include "traces/base/error.h"
 
 namespace offprof {

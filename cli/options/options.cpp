@@ -8,9 +8,9 @@
 #include <limits>
 #include <system_error>
 
+#include "profiler/plugin/optimizer_settings.h"
 #include "traces/base/error.h"
 #include "traces/base/suggestion.h"
-#include "traces/model/optimizer_settings.h"
 
 namespace offprof {
 namespace {

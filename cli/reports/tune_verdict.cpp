@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/reports/way_speed.h"
 #include "cli/tables/headline.h"
+#include "cli/tables/step_size.h"
 
 namespace offprof {
 namespace {

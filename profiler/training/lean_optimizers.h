@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "profiler/plugin/optimizer_settings.h"
 #include "profiler/training/optimizer.h"
-#include "traces/model/optimizer_settings.h"
 
 namespace offprof {
 

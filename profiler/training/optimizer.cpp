@@ -3,8 +3,8 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
+#include "profiler/plugin/optimizer_settings.h"
 #include "profiler/training/lean_optimizers.h"
-#include "traces/model/optimizer_settings.h"
 
 namespace offprof {
 namespace {

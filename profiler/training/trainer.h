@@ -14,7 +14,6 @@
 #include "profiler/steps/measured_step.h"
 #include "profiler/steps/step_order.h"
 #include "profiler/training/optimizer.h"
-#include "traces/model/optimizer_settings.h"
 #include "traces/model/policy.h"
 #include "traces/model/trace.h"
 

@@ -10,7 +10,6 @@
 #include "traces/model/ledger.h"
 #include "traces/model/link.h"
 #include "traces/model/metrics.h"
-#include "traces/model/optimizer_settings.h"
 #include "traces/model/parameter_settings.h"
 #include "traces/model/policy.h"
 #include "traces/model/slice_settings.h"
@@ -49,6 +48,14 @@ inline std::optional<Bytes> usable_memory(const Environment& environment) {
     return environment.device_memory_bytes;
   return std::max<Bytes>(*environment.device_memory_bytes - environment.beside_allocator->most_bytes(), 0);
 }
+
+/// Memory of an optimizer, wherever it is: on the device, or offloaded with the parameters.
+struct OptimizerMemory {
+  Bytes states = 0;
+  Bytes master_weights = 0;
+
+  bool operator==(const OptimizerMemory&) const = default;
+};
 
 struct ModelInfo {
   std::string name;         ///< name of the file without its folder

@@ -1,10 +1,11 @@
-#include "cli/reports/way_instructions.h"
+#include "cli/reports/advice/way_instructions.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "cli/reports/next_command.h"
+#include "engine/scheduler/placement_rules.h"
 
 namespace offprof {
 namespace {
@@ -16,11 +17,6 @@ std::string environment_of(const WayInstructions& instructions) {
 std::vector<std::string> with_words(std::vector<std::string> words, std::initializer_list<std::string> more) {
   words.insert(std::ranges::find(words, "--"), more);
   return words;
-}
-
-bool recomputes(const Policy& policy) {
-  return std::ranges::any_of(
-      policy.rules, [](const PolicyRule& rule) { return rule.placement.place == Place::kRecompute; });
 }
 
 bool offloads(const Policy& policy) {

@@ -1,4 +1,4 @@
-#include "cli/reports/way_speed.h"
+#include "cli/reports/advice/way_speed.h"
 
 #include <fmt/format.h>
 
@@ -11,12 +11,6 @@ double seconds_of(const Way& way) {
 std::string time_text(const Way& way) {
   return seconds_of(way) < 1 ? format_duration(*way.metrics().step_time_ns)
                              : fmt::format("{:.3f} s", seconds_of(way));
-}
-
-std::string rate_text(const StepSize& size, double seconds) {
-  if (size.tokens) return fmt::format("{:.0f} tokens/s", static_cast<double>(*size.tokens) / seconds);
-  if (!size.samples) return "";
-  return fmt::format("{:.1f} samples/s", static_cast<double>(*size.samples) / seconds);
 }
 
 std::string speed_text(const Trace& plain, double peak_flops, const Way& way, const std::string& change) {

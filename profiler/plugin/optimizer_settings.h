@@ -1,9 +1,6 @@
 #pragma once
 
-#include <optional>
 #include <string>
-
-#include "traces/base/units.h"
 
 namespace offprof {
 
@@ -30,14 +27,6 @@ struct OptimizerSettings {
   bool has_master = false;  ///< AdamW only: updates a copy of the parameter in float32
 
   bool operator==(const OptimizerSettings&) const = default;
-};
-
-/// Memory of an optimizer, wherever it is: on the device, or offloaded with the parameters.
-struct OptimizerMemory {
-  Bytes states = 0;
-  Bytes master_weights = 0;
-
-  bool operator==(const OptimizerMemory&) const = default;
 };
 
 /// Forms of `--optimizer`, for help and hints.

@@ -1,4 +1,6 @@
-#include "cli/reports/step_size.h"
+#include "cli/tables/step_size.h"
+
+#include <fmt/format.h>
 
 #include <charconv>
 
@@ -31,6 +33,12 @@ StepSize step_size(const std::vector<std::string>& inputs) {
       size.tokens = dimensions[0] * dimensions[1];
   }
   return size;
+}
+
+std::string rate_text(const StepSize& size, double seconds) {
+  if (size.tokens) return fmt::format("{:.0f} tokens/s", static_cast<double>(*size.tokens) / seconds);
+  if (!size.samples) return "";
+  return fmt::format("{:.1f} samples/s", static_cast<double>(*size.samples) / seconds);
 }
 
 bool computes_in_bfloat16(const StepProgram& program) {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/reports/step_size.h"
+#include "cli/tables/step_size.h"
 #include "simulator/advisor/advice.h"
 #include "traces/model/trace.h"
 
@@ -13,10 +13,6 @@ double seconds_of(const Way& way);
 
 /// Returns the step time with four digits from one second on, since ways differ in the last ones.
 std::string time_text(const Way& way);
-
-/// Returns `13100 tokens/s`, or samples per second for inputs that are no tokens; empty for a program whose
-/// inputs are not known.
-std::string rate_text(const StepSize& size, double seconds);
 
 /// Returns `1.250 s (+5.0%), 13100 tokens/s, MFU 53%`, with `change` after the time. `plain` is the trace of
 /// the step with nothing done; `peak_flops` the device's peak rate for bfloat16 in operations per second, 0:

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/reports/way_instructions.h"
+#include "cli/reports/advice/way_instructions.h"
 #include "cli/terminal/terminal.h"
 #include "simulator/advisor/size_advice.h"
 #include "traces/model/trace.h"

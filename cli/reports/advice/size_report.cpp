@@ -1,11 +1,11 @@
-#include "cli/reports/size_report.h"
+#include "cli/reports/advice/size_report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/reports/advice_report.h"
-#include "cli/reports/way_speed.h"
+#include "cli/reports/advice/advice_report.h"
+#include "cli/reports/advice/way_speed.h"
 #include "cli/tables/figure_text.h"
 #include "cli/terminal/text_table.h"
 

@@ -1,4 +1,4 @@
-#include "traces/model/optimizer_settings.h"
+#include "profiler/plugin/optimizer_settings.h"
 
 #include <fmt/format.h>
 

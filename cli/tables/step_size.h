@@ -23,6 +23,10 @@ std::vector<std::int64_t> dimensions_of(std::string_view spec);
 /// two dimensions. Both members are nullopt for words that are no specs, as those of a training script.
 StepSize step_size(const std::vector<std::string>& inputs);
 
+/// Returns `13100 tokens/s`, or samples per second for inputs that are no tokens; empty for a program whose
+/// inputs are not known.
+std::string rate_text(const StepSize& size, double seconds);
+
 /// Returns true if most bytes that autograd saves are of type bfloat16: then the matrix products run in it.
 bool computes_in_bfloat16(const StepProgram& program);
 

@@ -1,4 +1,4 @@
-#include "cli/reports/advice_report.h"
+#include "cli/reports/advice/advice_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
-#include "cli/reports/advice_report.h"
+#include "cli/reports/advice/advice_report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/reports/floor_report.h"
-#include "cli/reports/way_speed.h"
-#include "cli/reports/way_words.h"
+#include "cli/reports/advice/floor_report.h"
+#include "cli/reports/advice/way_speed.h"
+#include "cli/reports/advice/way_words.h"
 #include "cli/tables/figure_text.h"
 #include "cli/terminal/text_table.h"
 #include "traces/format/metrics_io.h"

@@ -1,4 +1,4 @@
-#include "cli/reports/size_report.h"
+#include "cli/reports/advice/size_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/reports/floor_report.h"
+#include "cli/reports/advice/floor_report.h"
 
 #include <fmt/format.h>
 

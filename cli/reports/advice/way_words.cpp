@@ -1,4 +1,4 @@
-#include "cli/reports/way_words.h"
+#include "cli/reports/advice/way_words.h"
 
 #include <fmt/format.h>
 
