@@ -25,7 +25,7 @@ constexpr std::size_t kMostFamilies = 2;
 /// Ways that are run until one of them is confirmed to be within the goal.
 constexpr int kMostConfirmations = 3;
 /// Configurations whose policies are searched finely in the end.
-constexpr std::size_t kMostPolished = 3;
+constexpr std::size_t kMostPolished = 2;
 
 /// Returns the name without the numbers in it: `recompute + offload  tensors`.
 std::string without_numbers(std::string name) {
@@ -250,7 +250,7 @@ class AdviceSearch {
     for (std::size_t i = 0; i < families.size(); ++i) {
       const auto& all = steps[2 + i];
       if (all == nullptr) continue;
-      const std::string name = checkpoint_name(families[i], families[i].paths.size(), false);
+      const std::string name = checkpoint_name(families[i], families[i].paths.size());
       recorded.push_back({families[i], all, add_configuration(*all, name)});
     }
     if (recorded.empty()) return;
@@ -284,8 +284,7 @@ class AdviceSearch {
     const auto step = record({configuration}).front();
     const std::size_t count = checkpointed.modules.paths.size();
     if (step)
-      add_configuration(*step,
-                        checkpoint_name(checkpointed.modules, count, false) + ", parameters on the host");
+      add_configuration(*step, checkpoint_name(checkpointed.modules, count) + ", parameters on the host");
   }
 
   /// Searches the number of evenly spread modules to checkpoint, each with its best mixture.
@@ -310,7 +309,7 @@ class AdviceSearch {
     };
     const std::size_t best = best_checkpoint_count(family.paths.size(), known, try_all);
     if (const auto found = recorded.find(best); found != recorded.end() && found->second)
-      add_configuration(*found->second, checkpoint_name(family, best, false));
+      add_configuration(*found->second, checkpoint_name(family, best));
   }
 
   /// Adds the fewest first modules whose checkpointing alone is within the memory. Checkpointing alone
@@ -326,17 +325,15 @@ class AdviceSearch {
     const auto modules = static_cast<double>(family.paths.size());
     const auto estimate = static_cast<std::size_t>(std::ceil(modules * (none - most) / (none - all)));
     if (estimate >= family.paths.size()) return;
-    std::vector<Configuration> configurations;
-    for (std::size_t count = std::max<std::size_t>(estimate, 2) - 1; count <= estimate + 1; ++count)
-      if (count < family.paths.size())
-        configurations.push_back(
-            checkpointing({family.paths.begin(), family.paths.begin() + static_cast<std::ptrdiff_t>(count)}));
     progress_(fmt::format("recording the first {} of {} {} checkpointed", estimate, family.paths.size(),
                           family.pattern));
-    for (const auto& step : record(configurations)) {
+    for (std::size_t count = std::max<std::size_t>(estimate, 2) - 1;
+         count <= std::min(estimate + 1, family.paths.size() - 1); ++count) {
+      const auto end = family.paths.begin() + static_cast<std::ptrdiff_t>(count);
+      const auto step = record({checkpointing({family.paths.begin(), end})}).front();
       if (step == nullptr) continue;
-      const Way way = way_of(*step, checkpoint_name(family, step->configuration.checkpointed.size(), true),
-                             predict(*step, preset_policy("keep")));
+      const Way way =
+          way_of(*step, checkpoint_name(family, count, true), predict(*step, preset_policy("keep")));
       if (!way.is_within) continue;
       advice_.ways.push_back(way);
       return;
@@ -374,7 +371,7 @@ class AdviceSearch {
     for (Way& way : advice_.ways) {
       const auto is_same = [&](const Way& other) {
         return other.configuration == way.configuration &&
-               (other.name == way.name || other.policy == way.policy);
+               (without_numbers(other.name) == without_numbers(way.name) || other.policy == way.policy);
       };
       if (std::ranges::none_of(distinct, is_same)) distinct.push_back(std::move(way));
     }
