@@ -36,6 +36,7 @@ class AdviceReportTest : public testing::Test {
     best.configuration = {.checkpointed = {"layers.0", "layers.8", "layers.16", "layers.24"},
                           .expands_segments = true};
     best.policy.name = "advised";
+    best.policy.threshold_bytes = 0;
     best.measured = best.predicted;
     advice.ways = {best, way("offload all", 60 * kGiB + kGiB / 2, 2'100'000'000, true),
                    way("TRL's and torchtune's defaults", 102 * kGiB, 2'000'000'000, false)};
