@@ -13,6 +13,9 @@ namespace {
 /// Ranks beyond which sharding is no advice.
 constexpr Bytes kMostRanks = 4096;
 
+/// Least share of the floor that a remedy is listed for.
+constexpr double kLeastGain = 0.01;
+
 /// Bytes for each parameter. States of 8 bits: two of one byte, and a scale of 4 bytes for 256 values each.
 /// Frozen weights of 4 bits: half a byte, and a scale of 4 bytes for 64 values (QLoRA, Dettmers et al., 2023,
 /// without the quantization of scales).
@@ -46,7 +49,7 @@ class Remedies {
 
  private:
   void add(std::string name, Bytes bytes, std::string optimizer = {}) {
-    if (bytes >= floor_.total()) return;
+    if (bytes + to_whole(kLeastGain * static_cast<double>(floor_.total())) >= floor_.total()) return;
     remedies_.push_back(
         {std::move(name), bytes, bytes + report_.least_rest <= *report_.most, std::move(optimizer)});
   }
