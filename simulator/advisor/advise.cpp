@@ -176,9 +176,10 @@ class AdviceSearch {
     for (const auto& [name, candidate] : single_ways(*tuned, advice_.goal)) add_way(step, name, candidate);
   }
 
-  /// Tunes the policies of the best configurations: the tuner's plans are finer than mixtures, and take
-  /// longer.
+  /// Searches the policies of the best configurations finely, as mixtures and with the tuner, if any way is
+  /// within the limits.
   void polish() {
+    if (advice_.ways.empty() || !advice_.ways[best_way()].is_within) return;
     std::vector<const Way*> ranked;
     for (const Way& way : advice_.ways) ranked.push_back(&way);
     std::ranges::stable_sort(ranked, {}, [&](const Way* way) { return rank(*way); });

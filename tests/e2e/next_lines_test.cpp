@@ -137,7 +137,7 @@ TEST_F(NextLines, OfAnErrorRecordWhatThePolicyNeeds) {
 TEST_F(NextLines, OfAdviseRunAndExportTheWay) {
   ASSERT_EQ(paste("offprof zoo make transformer --meta --batch 8 --layers 4 --width 128 -o model.pt").status,
             0);
-  const Ended advice = paste("offprof advise model.pt --device virtual:h200 --memory-budget 40MiB");
+  const Ended advice = paste("offprof advise model.pt --device virtual:h200 --memory-budget 120MiB");
   const std::vector<std::string> commands = commands_of_advise(advice.out);
   EXPECT_THAT(commands,
               AllOf(Contains(HasSubstr("offprof run model.pt")), Contains(HasSubstr("--to pytorch"))))
