@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kMostAdvisedSlowdown = 100;
 
-/// What `advise` searches for within the limits.
+/// Aim of the search within the limits.
 enum class Goal { kTime, kMemory, kBatch, kSequence };
 
 class AdviseCommand : public Subcommand {

@@ -151,7 +151,7 @@ class LeanAdamW final : public Optimizer {
 
   void update(const at::Tensor& parameter) {
     State& state = state_of(parameter);
-    // Of parameters that are not contiguous, such as those with the layout of channels-last, these are
+    // If the parameter is not contiguous, as with the layout of channels-last, these are
     // copies.
     const at::Tensor values = parameter.detach().flatten(), gradient = parameter.grad().flatten();
     for (std::int64_t begin = 0; begin < parameter.numel(); begin += kPartValues) {
@@ -246,7 +246,7 @@ class Adafactor final : public Optimizer {
       variance = at::matmul(state[0], state[1]).div_(state[0].mean({-2}, true).clamp_min_(epsilon));
     }
     const at::Tensor update = variance.clamp_min_(epsilon * epsilon).rsqrt_().mul_(gradient);
-    // As tensors of one value, so that nothing is read back from the device.
+    // Tensors of one value, so that nothing is read back from the device.
     const at::Tensor clip = rms(update).div_(kClipping).clamp_min_(1);
     const at::Tensor step = rms(parameter).clamp_min_(kLeastRms).mul_(rate).div_(clip);
     parameter.sub_(update.mul_(step));

@@ -396,7 +396,7 @@ class AdviceSearch {
   std::shared_ptr<PreparedStep> plain_, base_;  ///< without and with expandable segments, if they are chosen
   GoalRank base_rank_;
   Steps steps_;                       ///< all recorded ones
-  std::vector<Configuration> tuned_;  ///< those whose policies were tuned
+  std::vector<Configuration> tuned_;  ///< configurations whose policies were tuned
 };
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace offprof {
 namespace {
 
-/// What is done to a configuration.
+/// Treatment of a configuration.
 enum class Handling { kNothing, kTrl, kMixture };
 
 class SizeSearch {

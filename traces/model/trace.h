@@ -62,7 +62,7 @@ struct ModelInfo {
   std::string fingerprint;  ///< fingerprint of the file's bytes
   std::int64_t parameters = 0;
   Bytes parameter_bytes = 0;
-  std::optional<OptimizerMemory> optimizer{};  ///< what its optimizer keeps; nullopt: not known
+  std::optional<OptimizerMemory> optimizer{};  ///< memory of its optimizer; nullopt: not known
   bool operator==(const ModelInfo&) const = default;
 };
 
