@@ -26,6 +26,12 @@ bool offloads(const Policy& policy) {
 /// Returns the engines that express the way at least in part.
 std::vector<std::string> targets_for(const Way& way) {
   if (way.configuration.parameters) return {"fsdp2", "deepspeed"};
+  const bool has_patterns = std::ranges::any_of(way.configuration.checkpointed, [](const std::string& path) {
+    return path.find('*') != std::string::npos;
+  });
+  if (way.policy == preset_policy("keep"))
+    return has_patterns ? std::vector<std::string>{"transformers"}
+                        : std::vector<std::string>{"pytorch", "transformers"};
   std::vector<std::string> targets = {"pytorch"};
   if (offloads(way.policy)) targets.insert(targets.end(), {"transformers", "trl"});
   return targets;
