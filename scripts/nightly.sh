@@ -60,6 +60,7 @@ part "OffloadActivations in training programs on host" predictions_of_programs o
 part "OffloadActivations in training programs on a virtual GPU" predictions_of_programs offloading.py --device virtual:h200
 part "TRL's own offloading against its simulation" predictions_of_programs trl_witness.py
 part "ranks of large jobs, each alone" predictions_of_programs ranks/llama_table.py
+part "advice on training programs against single ways" predictions_of_programs advising.py
 part "exports against the engines that they are for" predictions_of_programs export_witness.py
 part "wheel and Debian package on bare Debian 12" "$root/scripts/install_check.sh"
 for ((run = 1; run <= runs_beside_load; run++)); do

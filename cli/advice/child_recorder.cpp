@@ -8,8 +8,8 @@
 
 #include "cli/advice/failure_reason.h"
 #include "cli/plugin/foreground_command.h"
+#include "cli/reports/advice/way_words.h"
 #include "cli/reports/tuned_configuration.h"
-#include "cli/reports/way_words.h"
 #include "traces/format/policy_io.h"
 #include "traces/format/trace_io.h"
 #include "traces/io/file.h"
@@ -28,14 +28,20 @@ void add(std::vector<std::string>& words, const std::vector<std::string>& option
 }  // namespace
 
 ChildRecorder::ChildRecorder(std::vector<std::string> program, bool is_script, bool is_virtual,
+                             std::optional<StepResizer> resizer,
                              std::function<void(const std::string&)> progress)
     : program_(std::move(program)),
       is_script_(is_script),
       is_virtual_(is_virtual),
+      resizer_(std::move(resizer)),
       progress_(std::move(progress)) {}
 
 bool ChildRecorder::configures_allocator() const {
   return is_virtual_ && std::getenv(kAllocatorVariable) == nullptr;
+}
+
+std::vector<std::string> ChildRecorder::program_of(const Configuration& configuration) const {
+  return configuration.size ? resizer_->resized(program_, *plain_, *configuration.size) : program_;
 }
 
 std::vector<RecordedStep> ChildRecorder::record(const std::vector<Configuration>& configurations) {
@@ -48,7 +54,7 @@ std::vector<RecordedStep> ChildRecorder::record(const std::vector<Configuration>
 }
 
 RecordedStep ChildRecorder::record(const Configuration& configuration) {
-  std::vector<std::string> words = program_;
+  std::vector<std::string> words = program_of(configuration);
   const std::string path = folder_.file("trace.json");
   add(words, configuration_words(with_configuration({}, configuration)));
   progress_("recording " + name_of(configuration));
@@ -67,8 +73,8 @@ RecordedStep ChildRecorder::record(const Configuration& configuration) {
 
 std::optional<Metrics> ChildRecorder::confirm(const Way& way) {
   const std::string policy = folder_.file("policy.json"), path = folder_.file("confirmed.json");
-  write_file(policy, format_policy_file(policy_file_of(way, *plain_)));
-  std::vector<std::string> words = words_of_way(program_, way, policy);
+  write_file(policy, format_policy_file(policy_file_of(way)));
+  std::vector<std::string> words = words_of_way(program_of(way.configuration), way, policy);
   add(words, {"-q", "-o", path});
   if (const int status = run(words, way.configuration.expands_segments); status != 0) {
     confirmation_failure_ = failure_reason(read_file(errors_), status);

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "cli/reports/advice/way_words.h"
 #include "cli/reports/lost_records.h"
 #include "cli/reports/tuned_configuration.h"
-#include "cli/reports/way_words.h"
 #include "traces/base/error.h"
 #include "traces/format/trace_io.h"
 

@@ -8,10 +8,12 @@
 #include "cli/options/options.h"
 #include "cli/options/script_options.h"
 #include "cli/plugin/foreground_command.h"
-#include "cli/reports/advice_report.h"
+#include "cli/reports/advice/advice_report.h"
+#include "cli/reports/advice/size_report.h"
+#include "cli/reports/advice/way_words.h"
 #include "cli/reports/next_command.h"
-#include "cli/reports/way_words.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
+#include "traces/base/error.h"
 #include "traces/format/policy_io.h"
 #include "traces/io/file.h"
 
@@ -19,6 +21,9 @@ namespace offprof {
 namespace {
 
 constexpr double kMostAdvisedSlowdown = 100;
+
+/// Aim of the search within the limits.
+enum class Goal { kTime, kMemory, kBatch, kSequence };
 
 class AdviseCommand : public Subcommand {
  public:
@@ -42,6 +47,10 @@ class AdviseCommand : public Subcommand {
 
   ExitStatus run(Context& context) override {
     if (!output_.empty()) check_writable(output_);
+    request_.objective = goal_ == Goal::kMemory ? Objective::kMemory : Objective::kTime;
+    if (is_of_size() && !traces_.empty())
+      throw input_error("--goal batch and sequence need recordings of several sizes, not traces",
+                        "Give the program in place of --trace.");
     try {
       return traces_.empty() ? advise_program(context) : advise_traces(context);
     } catch (const EndedBySignal& end) {
@@ -56,9 +65,7 @@ class AdviseCommand : public Subcommand {
     app.add_option("--load", loaded_from_, "Checkpoint of a model: see offprof run")->type_name("FILE");
     add_choice_option<std::string>(app, "--loss", loss_, {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
                                    "Loss of a model: see offprof run (default auto)");
-    add_choice_option<std::string>(app, "--optimizer", optimizer_,
-                                   {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
-                                   "Optimizer of a model (default adamw)");
+    add_optimizer_option(app, optimizer_);
     app.add_option("--device", device_, "Device to record and run on: see offprof run (default virtual)")
         ->type_name("DEVICE");
     app.add_option("--kernel-times", kernel_times_,
@@ -74,10 +81,37 @@ class AdviseCommand : public Subcommand {
         [this](const std::string& text) {
           request_.max_slowdown = parse_percentage(text, "slowdown", kMostAdvisedSlowdown);
         },
-        "Limit of the step time, relative to doing nothing (default: none)");
-    add_choice_option<Objective>(app, "--goal", request_.objective,
-                                 {{"time", Objective::kTime}, {"memory", Objective::kMemory}},
-                                 "What to minimize within the limits (default time)");
+        "Limit of the step time, or of the time per size, relative to doing nothing (default: none)");
+    add_choice_option<Goal>(
+        app, "--goal", goal_,
+        {{"time", Goal::kTime},
+         {"memory", Goal::kMemory},
+         {"batch", Goal::kBatch},
+         {"sequence", Goal::kSequence}},
+        "Find the least time or the least memory within the limits, or the largest batch or "
+        "sequence length that fits (default time)");
+    app.add_option("--size-argument", size_argument_,
+                   "For --goal batch and sequence of a script: the argument that sets the size, such as "
+                   "--batch-size; its present value is among ARGS")
+        ->type_name("NAME")
+        ->group(kScriptGroup);
+  }
+
+  bool is_of_size() const { return goal_ == Goal::kBatch || goal_ == Goal::kSequence; }
+
+  /// Throws Error (input) for a script without --size-argument, and for a model with it.
+  std::optional<StepResizer> resizer() const {
+    if (program_.is_script() == size_argument_.empty() && is_of_size())
+      throw program_.is_script()
+          ? input_error("offprof cannot know which argument of the script sets its size",
+                        "Name it, and give its present value: --size-argument --batch-size -- --batch-size 8")
+          : input_error("--size-argument is for scripts: the size of a model is that of its inputs");
+    if (!is_of_size() && !size_argument_.empty())
+      throw input_error("--size-argument is for --goal batch and --goal sequence");
+    if (!is_of_size()) return std::nullopt;
+    return StepResizer(
+        goal_ == Goal::kBatch ? StepResizer::Dimension::kBatch : StepResizer::Dimension::kSequence,
+        size_argument_);
   }
 
   ExitStatus advise_program(Context& context) {
@@ -86,20 +120,43 @@ class AdviseCommand : public Subcommand {
     const std::vector<std::string> words = run_words();
     StatusLine status = context.status_line();
     const auto progress = progress_for(context, status);
-    ChildRecorder recorder(words, program_.is_script(), is_virtual(device_), progress);
+    ChildRecorder recorder(words, program_.is_script(), is_virtual(device_), resizer(), progress);
+    if (is_of_size()) return advise_largest(context, recorder, status);
     Advice advice = advise(recorder, request_, progress);
     status.wipe();
     AdviceReport report{std::move(advice), *recorder.plain_trace()};
-    report.notes = report.plain.notes;
+    report.notes = notes_on(recorder);
+    report.peak_flops = peak_flops(device_);
+    report.instructions.run = words_of_way(words, report.advice.recommended(), policy_path());
+    return finish(context, std::move(report));
+  }
+
+  ExitStatus advise_largest(Context& context, ChildRecorder& recorder, StatusLine& status) {
+    SizeAdvice advice = advise_size(recorder, request_, progress_for(context, status));
+    status.wipe();
+    SizeReport report{std::move(advice), *recorder.plain_trace(),
+                      goal_ == Goal::kBatch ? "batch" : "sequence length", goal_ == Goal::kBatch};
+    report.notes = notes_on(recorder);
+    if (report.advice.ways.empty() || report.advice.ways.front().size == 0) {
+      context.publish_beside(report, "");
+      return ExitStatus::kCheckFailed;
+    }
+    const Way& way = report.advice.ways.front().way;
+    report.instructions.run = words_of_way(recorder.program_of(way.configuration), way, policy_path());
+    write_policy(context, way, report.instructions);
+    context.publish_beside(report, output_);
+    return ExitStatus::kOk;
+  }
+
+  std::vector<std::string> notes_on(const ChildRecorder& recorder) const {
+    std::vector<std::string> notes = recorder.plain_trace()->notes;
     if (const std::string& failure = recorder.confirmation_failure(); !failure.empty())
-      report.notes.push_back("a run that was to confirm a way failed: " + failure);
+      notes.push_back("a run that was to confirm a way failed: " + failure);
     if (program_.is_script())
-      report.notes.emplace_back(
+      notes.emplace_back(
           "checkpointing, layer slices and parameter offload change the program, so that they are compared "
           "for TorchScript modules only");
-    report.peak_flops = peak_flops(device_);
-    report.run = words_of_way(words, report.advice.recommended(), policy_path());
-    return finish(context, std::move(report));
+    return notes;
   }
 
   ExitStatus advise_traces(Context& context) {
@@ -114,20 +171,29 @@ class AdviseCommand : public Subcommand {
         "advise records them");
     report.peak_flops = peak_flops(report.plain.environment.device);
     const Way& way = report.advice.recommended();
-    report.run = run_with_policy(recorder.trace_of(way.configuration),
-                                 way.policy == preset_policy("keep") ? "keep" : policy_path());
+    report.instructions.run = run_with_policy(recorder.trace_of(way.configuration),
+                                              way.policy == preset_policy("keep") ? "keep" : policy_path());
+    report.instructions.is_script = report.plain.settings.optimizer == kOfScript;
     return finish(context, std::move(report));
   }
 
   /// Writes the policy and prints the report.
   ExitStatus finish(Context& context, AdviceReport report) const {
     const Way& way = report.advice.recommended();
-    report.expands_segments = way.configuration.expands_segments;
-    if (!output_.empty()) context.print(format_policy_file(policy_file_of(way, report.plain)), output_);
-    if ((output_.empty() || output_ == "-") && way.policy != preset_policy("keep"))
-      report.policy_command = with_output(context.argv(), policy_path());
+    write_policy(context, way, report.instructions);
     context.publish_beside(report, output_);
     return way.is_within ? ExitStatus::kOk : ExitStatus::kCheckFailed;
+  }
+
+  /// Writes the policy of the way, and completes the instructions for it.
+  void write_policy(Context& context, const Way& way, WayInstructions& instructions) const {
+    instructions.expands_segments = way.configuration.expands_segments;
+    instructions.is_script |= program_.is_script();
+    const bool is_preset = way.policy == preset_policy("keep");
+    instructions.policy = is_preset ? "keep" : policy_path();
+    if (!output_.empty()) context.print(format_policy_file(policy_file_of(way)), output_);
+    if ((output_.empty() || output_ == "-") && !is_preset)
+      instructions.policy_command = with_output(context.argv(), policy_path());
   }
 
   static std::function<void(const std::string&)> progress_for(Context& context, StatusLine& status) {
@@ -180,8 +246,9 @@ class AdviseCommand : public Subcommand {
 
   ScriptOptions program_;
   AdviceRequest request_;
+  Goal goal_ = Goal::kTime;
   std::vector<std::string> traces_, inputs_;
-  std::string device_ = "virtual", kernel_times_, loaded_from_, loss_, optimizer_, output_;
+  std::string device_ = "virtual", kernel_times_, loaded_from_, loss_, optimizer_, output_, size_argument_;
 };
 
 }  // namespace

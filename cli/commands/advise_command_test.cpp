@@ -30,7 +30,7 @@ TEST_F(AdviseCommandTest, ComparesATraceWithoutRecording) {
   write_trace(trace_, virtual_sample_trace());
   const CliRun run = advise({"-t", trace_});
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(unwrapped(run.out), AllOf(HasSubstr("1 traces, "), HasSubstr("not tried; with a program")));
+  EXPECT_THAT(unwrapped(run.out), AllOf(HasSubstr("1 trace, "), HasSubstr("not tried; with a program")));
 }
 
 TEST_F(AdviseCommandTest, EndsWithStatus1IfNothingFits) {
@@ -65,6 +65,28 @@ TEST_F(AdviseCommandTest, RefusesATraceAndAProgram) {
     EXPECT_EQ(run.status, 2);
     EXPECT_THAT(unwrapped(run.err), AllOf(HasSubstr("--trace"), HasSubstr("excludes")));
   }
+}
+
+TEST_F(AdviseCommandTest, RefusesSizesThatItCannotChange) {
+  const auto error_of = [&](const std::vector<std::string>& words) {
+    const CliRun run = advise(words);
+    EXPECT_EQ(run.status, 2) << run.out;
+    return unwrapped(run.err);
+  };
+  EXPECT_THAT(error_of({"train.py", "--goal", "batch"}),
+              HasSubstr("--size-argument --batch-size -- --batch-size 8"));
+  EXPECT_THAT(error_of({"model.pt", "--goal", "sequence", "--size-argument", "--seq"}),
+              HasSubstr("the size of a model is that of its inputs"));
+  EXPECT_THAT(error_of({"train.py", "--size-argument", "--batch"}), HasSubstr("for --goal batch"));
+  write_trace(trace_, virtual_sample_trace());
+  EXPECT_THAT(error_of({"-t", trace_, "--goal", "batch"}), HasSubstr("need recordings of several sizes"));
+}
+
+TEST_F(AdviseCommandTest, RefusesUnknownOptimizers) {
+  const CliRun run = advise({"model.pt", "--optimizer", "adamw:state=fp16"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(unwrapped(run.err), AllOf(HasSubstr("unknown optimizer 'adamw:state=fp16'"),
+                                        HasSubstr("adamw:state=fp32|bf16|8bit")));
 }
 
 TEST_F(AdviseCommandTest, RefusesAChoiceOfStepsThatDoesNotExist) {

@@ -79,9 +79,7 @@ class RunCommand : public Subcommand {
     add_choice_option<std::string>(
         app, "--loss", settings.loss, {{"auto", "auto"}, {"mean", "mean"}, {"sum", "sum"}},
         "Loss: auto: a scalar output, else mean; mean and sum: of the squares of the output");
-    add_choice_option<std::string>(app, "--optimizer", settings.optimizer,
-                                   {{"none", "none"}, {"sgd", "sgd"}, {"adamw", "adamw"}},
-                                   "Optimizer, whose state takes memory too (default adamw)");
+    add_optimizer_option(app, settings.optimizer);
     app.add_option("--checkpoint", settings.checkpointed,
                    "Modules for activation checkpointing: patterns of module paths, such as layers.*. Their "
                    "forward is "

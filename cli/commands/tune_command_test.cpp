@@ -251,7 +251,7 @@ TEST_F(TuneCommandTest, SearchesPlansByDefault) {
 }
 
 TEST_F(TuneCommandTest, ReportsBoundGapBindingAndPricesInTextAndJson) {
-  const std::vector<std::string> goal = {"--memory-budget", "850KiB"};
+  const std::vector<std::string> goal = {"--memory-budget", "850KiB", "-v"};
   const std::string text = unwrapped(tune(chain_trace(), goal).out);
   EXPECT_THAT(text, AllOf(HasSubstr("Lower bound for this goal: "), HasSubstr("Limited by "),
                           HasSubstr("More resources: another"), HasSubstr("of device memory saves at least"),
@@ -274,7 +274,8 @@ TEST_F(TuneCommandTest, TheFrontierOfThresholdsAloneIsExact) {
 }
 
 TEST_F(TuneCommandTest, NamesTheBindingLimitOfTheGoal) {
-  const std::vector<std::string> limits[] = {{"--memory-budget", "850KiB"}, {"--max-slowdown", "10%"}};
+  const std::vector<std::string> limits[] = {{"--memory-budget", "850KiB", "-v"},
+                                             {"--max-slowdown", "10%", "-v"}};
   EXPECT_THAT(tune(chain_trace(), limits[0]).out, HasSubstr("Limited by the budget of 850 KiB."));
   EXPECT_THAT(tune(chain_trace(), limits[1]).out, HasSubstr("Limited by the slowdown of 10%."));
   const auto json =
@@ -293,7 +294,7 @@ TEST_F(TuneCommandTest, FormatsAGapAsAPercentageWithoutExponent) {
   report.why = explain(steps, report.result.chosen->policy, link);
   const auto text_of_gap = [&](double gap) {
     report.result.goal_bound = GoalBound{1000, gap, 1};
-    return to_text(report, {200, false});
+    return to_text(report, {.width = 200, .details = true});
   };
   EXPECT_THAT(text_of_gap(1.5), HasSubstr("the chosen policy is 150% above"));
   EXPECT_THAT(text_of_gap(0.041), HasSubstr("the chosen policy is 4.1% above"));

@@ -8,6 +8,7 @@
 #include <limits>
 #include <system_error>
 
+#include "profiler/plugin/optimizer_settings.h"
 #include "traces/base/error.h"
 #include "traces/base/suggestion.h"
 
@@ -84,6 +85,18 @@ CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const st
     read_for_option(name, [&] { read(text); });
   };
   return app.add_option_function<std::string>(names, read_named, what)->type_name(type);
+}
+
+CLI::Option* add_optimizer_option(CLI::App& app, std::string& target) {
+  const auto read = [&target](const std::string& text) {
+    parse_optimizer(text);
+    target = text;
+  };
+  return add_parsed_option(
+      app, "--optimizer", "OPTIMIZER", read,
+      fmt::format("Optimizer, whose states take memory too: {} (default adamw, with states "
+                  "of the parameters' type)",
+                  kOptimizerForms));
 }
 
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,

@@ -28,6 +28,9 @@ CLI::Option* add_parsed_option(CLI::App& app, const std::string& names, const st
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& names, std::optional<Bytes>& target,
                               const std::string& what, Bytes min = 0);
 
+/// Adds `--optimizer` for models, which keeps the text that was given: see parse_optimizer.
+CLI::Option* add_optimizer_option(CLI::App& app, std::string& target);
+
 /// Smallest bare number, other than 0, that an option for a capacity or a rate accepts: `80` is far more
 /// likely to be 80 gigabytes with the unit forgotten.
 inline constexpr Bytes kLeastBareAmount = kMiB;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/reports/next_command.h"
+#include "cli/reports/tune_verdict.h"
 #include "cli/tables/figure_text.h"
 #include "cli/tables/placement_text.h"
 #include "cli/terminal/text_table.h"
@@ -202,21 +203,7 @@ std::string headline_text(const TuneReport& report) {
         fmt::format(", {} settings of threshold, stash and prefetch window ({}; up to {:.2g} distinct ones)",
                     count_text(result.family.replayed), family_text(result), result.family.settings);
   if (result.plans && result.plans->replayed > 0) text += plans_text(result);
-  return text + ". Pareto-optimal settings (no other has both less memory and less time):";
-}
-
-std::string goal_text(const TuneReport& report) {
-  const TuneGoal& goal = report.goal;
-  if (goal.memory_budget_bytes)
-    return fmt::format("the fastest within {}{}", format_bytes(*goal.memory_budget_bytes),
-                       report.budget_is_the_devices
-                           ? ", the memory of the trace's device, into which a step without offloading does "
-                             "not fit"
-                           : "");
-  const bool is_over_another =
-      report.configurations.size() > 1 && report.configurations.front().trace != report.trace;
-  return fmt::format("the least memory at no more than {:g}% slowdown{}", 100 * goal.max_slowdown,
-                     is_over_another ? " relative to " + report.configurations.front().trace : "");
+  return text + ". The table has the Pareto-optimal ones: no other has both less memory and less time.";
 }
 
 std::string place_text(const ProgramPlace& place) {
@@ -321,27 +308,6 @@ std::string prices_text(const TuneReport& report) {
   return result.explanation.link_price ? text + link_price_text(report) : text;
 }
 
-/// Returns the text for a goal without a policy. It is certain that no policy exists if the budget is below
-/// the lower bound of the peak.
-std::string no_policy_text(const TuneReport& report) {
-  const TuneResult& result = report.result;
-  const Candidate& least = least_memory(result);
-  const Bytes taken = device_bytes_taken(least.predicted);
-  const Bytes budget = report.goal.memory_limit().value_or(0);
-  const bool is_certain = budget < result.device_peak_bound_bytes;
-  const bool is_least =
-      (result.family.is_whole || taken == result.device_peak_bound_bytes) && !has_allocator(result);
-  const std::string slowdown =
-      report.goal.memory_budget_bytes
-          ? ""
-          : fmt::format(" at no more than {:g}% slowdown", 100 * report.goal.max_slowdown);
-  return fmt::format("{} fits into {}{}. The least memory {} is {}{} ({} bytes): {}.",
-                     is_certain ? "No policy" : "No policy that was found", format_bytes(budget), slowdown,
-                     is_least ? "reachable" : "found", format_bytes(taken),
-                     has_allocator(result) ? " reserved" : "", taken, describe(least.policy)) +
-         (slowdown.empty() ? "" : " Without --max-slowdown, tune chooses the fastest policy that fits.");
-}
-
 std::string wrapped(const std::string& text, const Page& page) {
   return wrap(text, page.width, 0) + "\n";
 }
@@ -355,18 +321,15 @@ std::string fallback_text(const TuneResult& result) {
       format_duration(*result.fallback->predicted.step_time_ns));
 }
 
-std::string chosen_text(const TuneReport& report, const Page& page) {
-  if (!report.result.chosen)
-    return page.paint(Tone::kBad, wrap(no_policy_text(report), page.width, 0)) + "\n" +
-           wrapped(bounds_text(report), page);
-  std::string text =
-      wrapped(fmt::format("Chosen, {}: {}", goal_text(report), describe(report.result.chosen->policy)),
-              page) +
-      "\n" + to_text(*report.why, page);
+/// Describes the search and what limits the chosen policy.
+std::string details_text(const TuneReport& report, const Page& page) {
+  std::string text = "\n" + wrapped(headline_text(report), page) + placements_text(report.result, page);
+  if (!report.result.chosen) return text + wrapped(bounds_text(report), page);
+  text += to_text(*report.why, page);
   if (const std::string fallback = fallback_text(report.result); !fallback.empty())
     text += wrapped(fallback, page);
   return text + wrapped(bounds_text(report), page) + wrapped(binding_text(report), page) +
-         wrapped(prices_text(report), page) + next_line(report.next);
+         wrapped(prices_text(report), page);
 }
 
 /// Names the assumptions behind the times.
@@ -384,9 +347,10 @@ std::string caveats_text(const TuneReport& report, const Page& page) {
 }  // namespace
 
 std::string to_text(const TuneReport& report, const Page& page) {
-  return configurations_text(report.configurations, page) + wrapped(headline_text(report), page) + "\n" +
-         frontier_text(report, page) + "\n" + placements_text(report.result, page) +
-         reruns_text(report.settings, page) + caveats_text(report, page) + chosen_text(report, page);
+  return verdict_text(report, page) + "\n" + configurations_text(report.configurations, page) +
+         frontier_text(report, page) + reruns_text(report.settings, page) + caveats_text(report, page) +
+         (page.details ? details_text(report, page) : "") +
+         (report.result.chosen ? next_line(report.next) : "");
 }
 
 }  // namespace offprof

@@ -219,6 +219,7 @@ void warm_up(LoadedModel& loaded, Trainer& trainer, Device& device, const Progre
   progress("warming up");
   for (int i = 0; i < loaded.trace.settings.warmup; ++i) trainer.plain_step();
   check_checkpointed(loaded);
+  loaded.trace.model.optimizer = trainer.optimizer_memory();
   if (auto& memory = loaded.trace.environment.beside_allocator)
     memory->warm_bytes = *used_beside_allocator(device);
 }

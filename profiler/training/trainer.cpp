@@ -8,7 +8,6 @@
 
 #include "engine/autograd/autograd_engine.h"
 #include "engine/models/training_pass.h"
-#include "profiler/training/optimizer.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -59,10 +58,24 @@ void Trainer::end_offloaded_step() {
   if (offloader_ == nullptr) return;
   set_gradients_to_none();
   if (optimizer_) {
-    for (const at::Tensor& parameter : model_.module.parameters())
-      for (const at::Tensor& moment : moments_of(*optimizer_, parameter)) offloader_->adopt(moment);
+    for (const at::Tensor& parameter : model_.module.parameters()) {
+      for (const at::Tensor& state : optimizer_->states_of(parameter)) offloader_->adopt(state);
+      offloader_->adopt(optimizer_->master_of(parameter));
+    }
   }
   offloader_->end_step();
+}
+
+OptimizerMemory Trainer::optimizer_memory() const {
+  OptimizerMemory memory;
+  if (!optimizer_) return memory;
+  for (const at::Tensor& parameter : model_.parameters) {
+    for (const at::Tensor& state : optimizer_->states_of(parameter))
+      memory.states += static_cast<Bytes>(state.nbytes());
+    if (const at::Tensor master = optimizer_->master_of(parameter); master.defined())
+      memory.master_weights += static_cast<Bytes>(master.nbytes());
+  }
+  return memory;
 }
 
 std::shared_ptr<const Residents> Trainer::residents() const {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/optim/optimizer.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +13,7 @@
 #include "profiler/recording/step_result.h"
 #include "profiler/steps/measured_step.h"
 #include "profiler/steps/step_order.h"
+#include "profiler/training/optimizer.h"
 #include "traces/model/policy.h"
 #include "traces/model/trace.h"
 
@@ -25,8 +24,8 @@ namespace offprof {
 /// would. The end of a step throws Error (input) if the device cannot predict the model (take_model_refusal).
 class Trainer {
  public:
-  /// `model`, `device`, `tracing` and `offloader` must outlive the trainer. `settings.optimizer` is none, sgd
-  /// or adamw. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none.
+  /// `model`, `device`, `tracing` and `offloader` must outlive the trainer. `settings.optimizer`: see
+  /// make_optimizer. `tracing` is for the device's GPU and steps recorded for a timeline; nullptr: none.
   /// `offloader` offloads the model's parameters; nullptr: they stay on the device.
   Trainer(Model& model, Device& device, const RunSettings& settings, StepTracing* tracing = nullptr,
           ParameterOffloader* offloader = nullptr);
@@ -47,6 +46,8 @@ class Trainer {
   /// buffers afterwards. One entry per parameter, undefined if backward gave none. `policy` nullopt: plain
   /// autograd, without activation checkpointing and layer slices.
   std::vector<at::Tensor> gradients(const std::optional<Policy>& policy, const StepGuide& guide);
+  /// Returns the size of what the optimizer keeps so far.
+  OptimizerMemory optimizer_memory() const;
   /// Returns the tensors that its steps treat as older than themselves.
   std::shared_ptr<const Residents> residents() const;
 
@@ -66,7 +67,7 @@ class Trainer {
   std::uint64_t seed_;
   StepTracing* tracing_;
   ParameterOffloader* offloader_;
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;  ///< null if the optimiser is none
+  std::unique_ptr<Optimizer> optimizer_;  ///< null if the optimiser is none
 };
 
 }  // namespace offprof

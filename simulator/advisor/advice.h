@@ -7,6 +7,7 @@
 
 #include "simulator/advisor/configuration.h"
 #include "simulator/advisor/goal.h"
+#include "simulator/advisor/step_floor.h"
 #include "traces/model/metrics.h"
 #include "traces/model/policy.h"
 
@@ -19,21 +20,12 @@ struct Way {
   Policy policy = preset_policy("keep");
   Metrics predicted{};                ///< by a replay of the configuration's trace
   bool is_within = false;             ///< within the goal's limits
+  std::string run_fingerprint{};      ///< of the model and the settings of the configuration's run
   std::string saved_fingerprint{};    ///< of the saved tensors of the configuration's step
   std::optional<Metrics> measured{};  ///< by a run that confirmed the prediction; nullopt: not run
 
   /// Returns the measured metrics, or the predicted ones if the way was not run.
   const Metrics& metrics() const { return measured ? *measured : predicted; }
-};
-
-/// Parts of device memory that no policy for saved tensors changes, in bytes.
-struct StepFloor {
-  Bytes parameters = 0;
-  Bytes gradients = 0;  ///< of all parameters, if each has one in its own type
-  Bytes optimizer = 0;  ///< states of the optimizer
-  Bytes others = 0;     ///< buffers, inputs
-
-  Bytes total() const { return parameters + gradients + optimizer + others; }
 };
 
 /// A configuration that could not be recorded, and the reason.

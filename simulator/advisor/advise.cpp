@@ -11,10 +11,10 @@
 #include "simulator/advisor/checkpoint_search.h"
 #include "simulator/advisor/mixture_search.h"
 #include "simulator/advisor/module_family.h"
-#include "simulator/steps/trace_steps.h"
+#include "simulator/advisor/prepared_step.h"
+#include "simulator/advisor/step_floor.h"
+#include "simulator/advisor/tuned_ways.h"
 #include "simulator/tuner/goal_order.h"
-#include "simulator/tuner/tune.h"
-#include "traces/analysis/fingerprint.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -24,38 +24,13 @@ namespace {
 constexpr std::size_t kMostFamilies = 2;
 /// Ways that are run until one of them is confirmed to be within the goal.
 constexpr int kMostConfirmations = 3;
+/// Configurations whose policies are searched finely in the end.
+constexpr std::size_t kMostPolished = 2;
 
-/// A recorded configuration, prepared for replay.
-struct PreparedStep {
-  Configuration configuration;
-  std::string name;
-  std::shared_ptr<const Trace> trace;
-  TraceSteps steps;
-  Link link;
-
-  explicit PreparedStep(const RecordedStep& recorded)
-      : configuration(recorded.configuration),
-        name(recorded.name),
-        trace(recorded.trace),
-        steps(*trace),
-        link(trace->environment.link) {}
-};
-
-StepFloor floor_of(const Trace& trace) {
-  StepFloor floor;
-  floor.parameters = trace.model.parameter_bytes;
-  floor.gradients = trace.settings.optimizer == "none" ? 0 : floor.parameters;
-  for (const ProgramStorage& storage : trace.program.storages)
-    if (storage.role == StorageRole::kBuffer || storage.role == StorageRole::kInput)
-      floor.others += storage.bytes;
-  floor.optimizer = std::max<Bytes>(trace.program.resident_bytes - floor.parameters - floor.others, 0);
-  return floor;
-}
-
-std::string count_name(const ModuleFamily& family, std::size_t count, bool is_first) {
-  if (count == family.paths.size()) return fmt::format("checkpoint all {} {}", count, family.pattern);
-  return fmt::format("checkpoint {}{} of {} {}", is_first ? "the first " : "", count, family.paths.size(),
-                     family.pattern);
+/// Returns the name without the numbers in it: `recompute + offload  tensors`.
+std::string without_numbers(std::string name) {
+  std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
+  return name;
 }
 
 class AdviceSearch {
@@ -71,6 +46,7 @@ class AdviceSearch {
       search_base();
       if (!nothing_is_best() && recorder_.configures_model()) search_configurations();
     }
+    if (!nothing_is_best()) polish();
     choose();
     return std::move(advice_);
   }
@@ -78,11 +54,19 @@ class AdviceSearch {
  private:
   // --- Recordings ---
 
-  std::vector<std::shared_ptr<PreparedStep>> record(const std::vector<Configuration>& configurations) {
-    std::vector<std::shared_ptr<PreparedStep>> prepared;
-    for (const RecordedStep& recorded : recorder_.record(configurations))
-      prepared.push_back(prepare(recorded));
-    return prepared;
+  using Steps = std::vector<std::shared_ptr<PreparedStep>>;
+
+  /// Returns the steps in the order of `configurations`; null: it could not be recorded. Records none twice.
+  Steps record(const std::vector<Configuration>& configurations) {
+    std::vector<Configuration> missing;
+    for (const Configuration& configuration : configurations)
+      if (find_step(configuration) == nullptr && !is_unrecorded(configuration))
+        missing.push_back(configuration);
+    if (!missing.empty())
+      for (const RecordedStep& recorded : recorder_.record(missing)) prepare(recorded);
+    Steps steps;
+    for (const Configuration& configuration : configurations) steps.push_back(find_step(configuration));
+    return steps;
   }
 
   /// Returns null, and notes the reason, if the configuration could not be recorded.
@@ -92,16 +76,24 @@ class AdviceSearch {
       return nullptr;
     }
     ++advice_.recordings;
-    return std::make_shared<PreparedStep>(recorded);
+    return steps_.emplace_back(std::make_shared<PreparedStep>(recorded));
+  }
+
+  std::shared_ptr<PreparedStep> find_step(const Configuration& configuration) const {
+    const auto found = std::ranges::find(
+        steps_, configuration, [](const auto& step) -> const Configuration& { return step->configuration; });
+    return found == steps_.end() ? nullptr : *found;
+  }
+
+  bool is_unrecorded(const Configuration& configuration) const {
+    return std::ranges::find(advice_.unrecorded, configuration, &UnrecordedConfiguration::configuration) !=
+           advice_.unrecorded.end();
   }
 
   // --- Ways ---
 
-  Way way_of(const PreparedStep& step, std::string name, const Candidate& candidate) const {
-    Way way{std::move(name), step.configuration, candidate.policy, candidate.predicted};
-    way.is_within = is_within(way.predicted, advice_.goal);
-    way.saved_fingerprint = fingerprint_of_saved(step.trace->program.saved);
-    return way;
+  Way way_of(const PreparedStep& step, const std::string& name, const Candidate& candidate) const {
+    return offprof::way_of(step, name, candidate, advice_.goal);
   }
 
   void add_way(const PreparedStep& step, const std::string& name, const Candidate& candidate) {
@@ -120,22 +112,10 @@ class AdviceSearch {
     return std::move(found.best);
   }
 
-  static std::string mixture_name(const std::string& configuration, const Policy& policy) {
-    std::string name = configuration;
-    const auto add = [&](const std::string& part) { name += (name.empty() ? "" : " + ") + part; };
-    if (!policy.rules.empty()) add("recompute");
-    if (policy.tensors)
-      add(fmt::format("offload {} tensors", policy.tensors->size()));
-    else if (policy.threshold_bytes)
-      add("offload all");
-    return name.empty() ? "keep" : name;
-  }
-
   /// Adds the configuration alone, and its best mixture. Returns the mixture's rank.
-  GoalRank add_configuration(const PreparedStep& step, const std::string& name,
-                             SearchExtent extent = SearchExtent::kCoarse) {
+  GoalRank add_configuration(const PreparedStep& step, const std::string& name) {
     add_way(step, name, predict(step, preset_policy("keep")));
-    return add_mixture(step, name, extent);
+    return add_mixture(step, name, SearchExtent::kCoarse);
   }
 
   GoalRank add_mixture(const PreparedStep& step, const std::string& name, SearchExtent extent) {
@@ -183,46 +163,57 @@ class AdviceSearch {
     base_rank_ = add_mixture(*base_, "", SearchExtent::kCoarse);
   }
 
-  TuneGoal tune_goal() const {
-    TuneGoal goal;
-    goal.searches_plans = true;
-    goal.threads = request_.threads;
-    goal.device_memory_bytes = advice_.goal.most_memory;
-    if (advice_.goal.objective == Objective::kTime) goal.memory_budget_bytes = advice_.goal.most_memory;
-    if (request_.max_slowdown) goal.max_slowdown = *request_.max_slowdown;
-    return goal;
+  std::optional<TuneResult> tune_policy(const PreparedStep& step) {
+    auto tuned = tune_step(step, advice_.goal, request_.threads);
+    if (tuned) advice_.replayed += tuned->policies_tried;
+    tuned_.push_back(step.configuration);
+    return tuned;
   }
 
-  /// Adds what other tools do, and the best threshold, plan and rules of the tuner.
   void add_single_ways(const PreparedStep& step) {
-    const TuneResult tuned = tune(step.steps, step.link, tune_goal());
-    advice_.replayed += tuned.policies_tried;
-    add_way(step, "TRL's and torchtune's defaults", tuned.trl);
-    const auto best_of = [&](auto belongs) -> const Candidate* {
-      const Candidate* best = nullptr;
-      for (const Candidate& candidate : tuned.frontier)
-        if (belongs(candidate) && (best == nullptr || rank_of(candidate.predicted, advice_.goal) <
-                                                          rank_of(best->predicted, advice_.goal)))
-          best = &candidate;
-      return best;
-    };
-    if (const Candidate* best = best_of(
-            [](const Candidate& c) { return c.policy.threshold_bytes && !is_plan(c) && !has_rules(c); }))
-      add_way(step, "offload by a threshold", *best);
-    if (const Candidate* best = best_of([](const Candidate& c) { return is_plan(c); }))
-      add_way(step, "offload by a plan", *best);
-    if (tuned.placements && has_rules(tuned.placements->best))
-      add_way(step, "rules: recompute, offload, keep", tuned.placements->best);
+    const auto tuned = tune_policy(step);
+    if (!tuned) return;
+    for (const auto& [name, candidate] : single_ways(*tuned, advice_.goal)) add_way(step, name, candidate);
+  }
+
+  /// Searches the policies of the best configurations finely, as mixtures and with the tuner, if any way is
+  /// within the limits.
+  void polish() {
+    if (advice_.ways.empty() || !advice_.ways[best_way()].is_within) return;
+    std::vector<const Way*> ranked;
+    for (const Way& way : advice_.ways) ranked.push_back(&way);
+    std::ranges::stable_sort(ranked, {}, [&](const Way* way) { return rank(*way); });
+    Steps best;
+    for (const Way* way : ranked) {
+      const auto step = find_step(way->configuration);
+      if (best.size() < kMostPolished && std::ranges::find(best, step) == best.end()) best.push_back(step);
+    }
+    for (const auto& step : best) {
+      progress_("tuning the policy of a configuration");
+      add_mixture(*step, name_of_step(*step), SearchExtent::kFine);
+      if (std::ranges::find(tuned_, step->configuration) != tuned_.end()) continue;
+      const auto tuned = tune_policy(*step);
+      if (tuned && tuned->chosen)
+        add_way(*step, mixture_name(name_of_step(*step), tuned->chosen->policy), *tuned->chosen);
+    }
+  }
+
+  /// Returns the name of the way that runs the step with nothing else done.
+  std::string name_of_step(const PreparedStep& step) const {
+    const auto alone = std::ranges::find_if(advice_.ways, [&](const Way& way) {
+      return way.configuration == step.configuration && way.policy == preset_policy("keep");
+    });
+    return alone == advice_.ways.end() || step.configuration == base_->configuration ? "" : alone->name;
   }
 
   void search_existing(const std::vector<RecordedStep>& existing) {
-    std::vector<std::shared_ptr<PreparedStep>> steps;
+    Steps steps;
     for (const RecordedStep& recorded : existing) steps.push_back(prepare(recorded));
     plain_ = base_ = steps.front();
     begin(*plain_);
     progress_("simulating policies");
     add_single_ways(*plain_);
-    add_mixture(*plain_, "", SearchExtent::kFine);
+    add_mixture(*plain_, "", SearchExtent::kCoarse);
     for (std::size_t i = 1; i < steps.size(); ++i) add_configuration(*steps[i], steps[i]->name);
   }
 
@@ -260,12 +251,41 @@ class AdviceSearch {
     for (std::size_t i = 0; i < families.size(); ++i) {
       const auto& all = steps[2 + i];
       if (all == nullptr) continue;
-      const std::string name = count_name(families[i], families[i].paths.size(), false);
+      const std::string name = checkpoint_name(families[i], families[i].paths.size());
       recorded.push_back({families[i], all, add_configuration(*all, name)});
     }
     if (recorded.empty()) return;
-    search_counts(*std::ranges::min_element(recorded, {}, &CheckpointedFamily::rank));
-    search_first(*std::ranges::min_element(recorded, {}, &CheckpointedFamily::depth));
+    std::ranges::stable_sort(recorded, {}, &CheckpointedFamily::rank);
+    search_counts(recorded.front());
+    for (std::size_t i = 1; i < recorded.size(); ++i)
+      if (is_promising(recorded[i])) search_counts(recorded[i]);
+    const CheckpointedFamily& outermost = *std::ranges::min_element(recorded, {}, &CheckpointedFamily::depth);
+    search_first(outermost);
+    if (!advice_.ways[best_way()].is_within) search_least(outermost);
+  }
+
+  /// Returns true if a few counts of the family tell that it may beat all ways so far.
+  bool is_promising(const CheckpointedFamily& checkpointed) {
+    const std::vector<std::string>& paths = checkpointed.modules.paths;
+    std::vector<Configuration> configurations;
+    for (const std::size_t count : {paths.size() / 8, paths.size() / 3})
+      if (count > 0) configurations.push_back(checkpointing(evenly_spread(paths, count)));
+    const GoalRank best = rank(advice_.ways[best_way()]);
+    progress_(fmt::format("recording some {} checkpointed", checkpointed.modules.pattern));
+    return std::ranges::any_of(record(configurations), [&](const auto& step) {
+      return step != nullptr && rank_of(mix(*step, SearchExtent::kCoarse).predicted, advice_.goal) < best;
+    });
+  }
+
+  /// Adds the configuration that takes the least memory, next to layer slices.
+  void search_least(const CheckpointedFamily& checkpointed) {
+    Configuration configuration = checkpointing({checkpointed.modules.pattern});
+    configuration.parameters = ParameterSettings{"host", {}};
+    progress_("recording checkpointed modules with parameters on the host");
+    const auto step = record({configuration}).front();
+    const std::size_t count = checkpointed.modules.paths.size();
+    if (step)
+      add_configuration(*step, checkpoint_name(checkpointed.modules, count) + ", parameters on the host");
   }
 
   /// Searches the number of evenly spread modules to checkpoint, each with its best mixture.
@@ -290,11 +310,7 @@ class AdviceSearch {
     };
     const std::size_t best = best_checkpoint_count(family.paths.size(), known, try_all);
     if (const auto found = recorded.find(best); found != recorded.end() && found->second)
-      add_configuration(*found->second, count_name(family, best, false), SearchExtent::kFine);
-    else if (best == 0)
-      add_mixture(*base_, "", SearchExtent::kFine);
-    else
-      add_mixture(*checkpointed.all, count_name(family, best, false), SearchExtent::kFine);
+      add_configuration(*found->second, checkpoint_name(family, best));
   }
 
   /// Adds the fewest first modules whose checkpointing alone is within the memory. Checkpointing alone
@@ -310,17 +326,15 @@ class AdviceSearch {
     const auto modules = static_cast<double>(family.paths.size());
     const auto estimate = static_cast<std::size_t>(std::ceil(modules * (none - most) / (none - all)));
     if (estimate >= family.paths.size()) return;
-    std::vector<Configuration> configurations;
-    for (std::size_t count = std::max<std::size_t>(estimate, 2) - 1; count <= estimate + 1; ++count)
-      if (count < family.paths.size())
-        configurations.push_back(
-            checkpointing({family.paths.begin(), family.paths.begin() + static_cast<std::ptrdiff_t>(count)}));
     progress_(fmt::format("recording the first {} of {} {} checkpointed", estimate, family.paths.size(),
                           family.pattern));
-    for (const auto& step : record(configurations)) {
+    for (std::size_t count = std::max<std::size_t>(estimate, 2) - 1;
+         count <= std::min(estimate + 1, family.paths.size() - 1); ++count) {
+      const auto end = family.paths.begin() + static_cast<std::ptrdiff_t>(count);
+      const auto step = record({checkpointing({family.paths.begin(), end})}).front();
       if (step == nullptr) continue;
-      const Way way = way_of(*step, count_name(family, step->configuration.checkpointed.size(), true),
-                             predict(*step, preset_policy("keep")));
+      const Way way =
+          way_of(*step, checkpoint_name(family, count, true), predict(*step, preset_policy("keep")));
       if (!way.is_within) continue;
       advice_.ways.push_back(way);
       return;
@@ -334,7 +348,7 @@ class AdviceSearch {
     std::ranges::stable_sort(advice_.ways, {}, [&](const Way& way) { return rank(way); });
     remove_duplicates();
     for (int i = 0; i < kMostConfirmations; ++i) {
-      const bool nothing = advice_.ways.empty() || rank(advice_.nothing) <= rank(advice_.ways[best_way()]);
+      const bool nothing = advice_.ways.empty() || !is_worth_more_than_nothing(advice_.ways[best_way()]);
       advice_.does_nothing = nothing;
       if (!nothing) advice_.best = best_way();
       Way& way = nothing ? advice_.nothing : advice_.ways[advice_.best];
@@ -346,12 +360,19 @@ class AdviceSearch {
     }
   }
 
-  /// Keeps the first of the ways with equal names and configurations.
+  /// Less memory alone is worth nothing if the step fits and the goal is its time.
+  bool is_worth_more_than_nothing(const Way& way) const {
+    if (nothing_is_best()) return *way.metrics().step_time_ns < *advice_.nothing.metrics().step_time_ns;
+    return rank(way) < rank(advice_.nothing);
+  }
+
+  /// Keeps the first of the ways with equal configurations and equal policies or names but for numbers.
   void remove_duplicates() {
     std::vector<Way> distinct;
     for (Way& way : advice_.ways) {
       const auto is_same = [&](const Way& other) {
-        return other.name == way.name && other.configuration == way.configuration;
+        return other.configuration == way.configuration &&
+               (without_numbers(other.name) == without_numbers(way.name) || other.policy == way.policy);
       };
       if (std::ranges::none_of(distinct, is_same)) distinct.push_back(std::move(way));
     }
@@ -374,6 +395,8 @@ class AdviceSearch {
   Advice advice_;
   std::shared_ptr<PreparedStep> plain_, base_;  ///< without and with expandable segments, if they are chosen
   GoalRank base_rank_;
+  Steps steps_;                       ///< all recorded ones
+  std::vector<Configuration> tuned_;  ///< configurations whose policies were tuned
 };
 
 }  // namespace

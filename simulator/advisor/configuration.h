@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct Configuration {
   std::optional<ParameterSettings> parameters{};
   /// PyTorch's caching allocator runs with `expandable_segments:True`.
   bool expands_segments = false;
+  /// Batch or sequence length, whichever the advice is about; nullopt: the program's own.
+  std::optional<std::int64_t> size{};
 
   bool operator==(const Configuration&) const = default;
 };

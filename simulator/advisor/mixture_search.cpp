@@ -31,8 +31,7 @@ class MixtureSearch {
 
   MixtureSearchResult run(SearchExtent extent) {
     if (maker_.movable() > 0) {
-      Mixture start = kStart;
-      consider_all({with_share(start)});
+      consider(starts());
       for (int round = 0; round < kMostRounds && improve(); ++round) {
       }
       if (extent == SearchExtent::kFine)
@@ -47,6 +46,20 @@ class MixtureSearch {
     Mixture mixture;
     Metrics metrics;
   };
+
+  /// Returns each set of rules with both orders of offloading. The best of them depends on how fast copies
+  /// are, and improving one setting at a time does not lead from one to the other.
+  std::vector<Mixture> starts() const {
+    std::vector<Mixture> starts;
+    for (std::size_t set = 0; set < maker_.rule_sets(); ++set)
+      for (const bool spares_latest : {false, true}) {
+        Mixture start = kStart;
+        start.rules = set;
+        start.spares_latest = spares_latest;
+        starts.push_back(start);
+      }
+    return starts;
+  }
 
   Metrics evaluate(const Mixture& mixture) {
     {

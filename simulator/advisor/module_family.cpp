@@ -1,5 +1,7 @@
 #include "simulator/advisor/module_family.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -88,6 +90,12 @@ std::vector<std::string> evenly_spread(const std::vector<std::string>& paths, st
   std::vector<std::string> chosen;
   for (std::size_t i = 0; i < count; ++i) chosen.push_back(paths[i * paths.size() / count]);
   return chosen;
+}
+
+std::string checkpoint_name(const ModuleFamily& family, std::size_t count, bool is_first) {
+  if (count == family.paths.size()) return fmt::format("checkpoint all {} {}", count, family.pattern);
+  return fmt::format("checkpoint {}{} of {} {}", is_first ? "the first " : "", count, family.paths.size(),
+                     family.pattern);
 }
 
 }  // namespace offprof

@@ -24,4 +24,7 @@ std::vector<ModuleFamily> module_families(const StepProgram& program);
 /// Returns `count` of the paths, evenly spread, in their order. `count` is at most their number.
 std::vector<std::string> evenly_spread(const std::vector<std::string>& paths, std::size_t count);
 
+/// Returns the name of checkpointing `count` of them: `checkpoint the first 4 of 32 layers.*`, if `is_first`.
+std::string checkpoint_name(const ModuleFamily& family, std::size_t count, bool is_first = false);
+
 }  // namespace offprof

@@ -44,7 +44,10 @@ PyTorchSettings parts_of(const ExportRequest& request) {
   settings.recomputing_blocks = blocks_of(use.recomputing_modules());
   for (const std::string& op : use.recomputed_ops())
     if (std::string name = name_in_torch_ops(op); !name.empty()) settings.recomputed_ops.push_back(name);
-  const std::set<std::string> checkpointed = checkpointed_modules(request.trace.program);
+  std::set<std::string> checkpointed = checkpointed_modules(request.trace.program);
+  // The program of a TorchScript module does not name them. Patterns need its list of submodules.
+  for (const std::string& path : request.trace.settings.checkpointed)
+    if (path.find('*') == std::string::npos) checkpointed.insert(path);
   settings.checkpointed.assign(checkpointed.begin(), checkpointed.end());
   settings.saves_on_cpu = use.moves_any();
   const Bytes smallest = use.smallest_moved_bytes().value_or(0);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -48,6 +50,59 @@ TEST(Advise, RecommendsWhatARunMeasures) {
     EXPECT_EQ(run["measured"][key], recommended["predicted"][key]) << key;
   }
   EXPECT_LE(run["measured"]["device_reserved_peak_bytes"].get<Bytes>(), taken * 3 / 4);
+}
+
+/// Returns the memory that a run of the transformer with this batch takes, with nothing done.
+Bytes taken_by_batch(std::int64_t batch) {
+  const std::string input = "int64[" + std::to_string(batch) + ",128]<512";
+  return report_of({"run", transformer(), "--device", "virtual:h200", "--input", input, "--input",
+                    input})["measured"]["device_reserved_peak_bytes"];
+}
+
+TEST(Advise, FindsTheLargestBatchThatFits) {
+  const TestFolder folder;
+  const Bytes budget = taken_by_batch(20);
+  const Ended ended =
+      run_program({"advise", transformer(), "--device", "virtual:h200", "--goal", "batch", "--memory-budget",
+                   std::to_string(budget) + "B", "-o", folder / "policy.json", "--format", "json"});
+  ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
+  const json advice = json::parse(ended.out);
+  EXPECT_EQ(advice["present"], 8);
+  std::int64_t plain = 0;
+  for (const json& way : advice["ways"])
+    if (way["name"] == "keep everything") plain = way["size"];
+  EXPECT_GE(plain, 20);
+  EXPECT_LE(taken_by_batch(plain), budget);
+  EXPECT_GT(taken_by_batch(plain + 1), budget);
+
+  const json& best = advice["ways"][0];
+  EXPECT_GT(best["size"], plain);
+  if (best["expandable_segments"].get<bool>())
+    setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True", 1);
+  const json run = report_of(advice["run"]);
+  unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+  EXPECT_EQ(run["measured"]["device_reserved_peak_bytes"], best["predicted"]["device_reserved_peak_bytes"]);
+  EXPECT_EQ(run["measured"]["step_time_ns"], best["predicted"]["step_time_ns"]);
+  EXPECT_LE(run["measured"]["device_reserved_peak_bytes"].get<Bytes>(), budget);
+}
+
+TEST(Advise, SaysWhatWouldFitIfNothingDoes) {
+  const Ended ended = run_program({"advise", transformer(), "--device", "virtual:h200", "--memory-budget",
+                                   "8MiB", "--optimizer", "adamw:state=fp32", "--format", "json"});
+  ASSERT_EQ(ended.status, 1) << ended.out << ended.err;
+  const json floor = json::parse(ended.out)["floor"];
+  EXPECT_EQ(floor["optimizer_bytes"], 2 * floor["parameter_bytes"].get<Bytes>());
+  EXPECT_EQ(floor["gradient_bytes"], floor["parameter_bytes"]);
+  EXPECT_GT(floor["workspace_bytes"], 0);
+  EXPECT_THAT(floor["remedies"], testing::Not(IsEmpty()));
+}
+
+TEST(Advise, EndsWithTheStatusOfItsInterruption) {
+  OffprofProcess process({"advise", transformer(), "--memory-budget", "1GiB", "-v", "-o", "unwritten.json"});
+  process.wait_for_error_text("recording");
+  process.send(SIGINT);
+  EXPECT_EQ(process.finish().status, 130);
+  EXPECT_FALSE(std::filesystem::exists("unwritten.json"));
 }
 
 TEST(Advise, GivesTheErrorOfTheRecordingIfTheStepCannotBeRecorded) {

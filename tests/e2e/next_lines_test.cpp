@@ -64,6 +64,18 @@ class NextLines : public testing::Test {
     return commands;
   }
 
+  /// Returns the commands below `Next: ` in the report of advise, each of which begins with two blanks, or
+  /// with `Then: `.
+  static std::vector<std::string> commands_of_advise(const std::string& text) {
+    std::vector<std::string> commands = commands_in(text);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      for (const std::string label : {"Then: ", "  "})
+        if (line.starts_with(label) && line.find("offprof ") != std::string::npos)
+          commands.push_back(line.substr(label.size()));
+    return commands;
+  }
+
   static std::string run_of_qwen() {
     return "offprof run " + in_quotes(model_path("qwen2.pt")) + " --input " +
            in_quotes("@" + model_path("qwen2.inputs")) + " --steps 1";
@@ -120,6 +132,20 @@ TEST_F(NextLines, OfAnErrorRecordWhatThePolicyNeeds) {
   EXPECT_THAT(follow("offprof simulate t.json --policy 'my policy.json'", 2),
               Contains(AllOf(HasSubstr("qwen2.pt --input"),
                              HasSubstr("--device virtual --policy 'my policy.json' -o trace.json"))));
+}
+
+TEST_F(NextLines, OfAdviseRunAndExportTheWay) {
+  ASSERT_EQ(paste("offprof zoo make transformer --meta --batch 8 --layers 4 --width 128 -o model.pt").status,
+            0);
+  const Ended advice = paste("offprof advise model.pt --device virtual:h200 --memory-budget 120MiB");
+  const std::vector<std::string> commands = commands_of_advise(advice.out);
+  EXPECT_THAT(commands,
+              AllOf(Contains(HasSubstr("offprof run model.pt")), Contains(HasSubstr("--to pytorch"))))
+      << advice.out << advice.err;
+  for (const std::string& command : commands) {
+    const Ended ended = paste(command);
+    EXPECT_EQ(ended.status, 0) << command << "\n" << ended.err;
+  }
 }
 
 TEST_F(NextLines, PassAnAssumedDiskToTheRun) {

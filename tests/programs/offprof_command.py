@@ -44,9 +44,16 @@ class Offprof:
 
     def run(self, program: programs.Program, device: str, *flags: str) -> dict[str, Any]:
         """Runs `offprof run` on a program, and returns the report. Raises CommandFailed."""
+        return self._report_on("run", program, device, *flags)
+
+    def advise(self, program: programs.Program, device: str, *flags: str) -> dict[str, Any]:
+        """Runs `offprof advise` on a program, and returns the report. Raises CommandFailed."""
+        return self._report_on("advise", program, device, *flags)
+
+    def _report_on(self, command: str, program: programs.Program, device: str, *flags: str) -> dict[str, Any]:
         torch_device = "cpu" if device == "host" else "cuda"
         return self._report(
-            "run",
+            command,
             "--format",
             "json",
             "--python",

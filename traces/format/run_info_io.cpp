@@ -85,6 +85,9 @@ Json to_json(const ModelInfo& model, RunDetail detail) {
   if (detail == RunDetail::kFull) {
     json["parameters"] = model.parameters;
     json["parameter_bytes"] = model.parameter_bytes;
+    if (const auto& optimizer = model.optimizer)
+      json["optimizer"] = {{"state_bytes", optimizer->states},
+                           {"master_weight_bytes", optimizer->master_weights}};
   }
   return json;
 }
@@ -134,6 +137,9 @@ ModelInfo model_from_json(const JsonValue& json, RunDetail detail) {
   if (detail == RunDetail::kFull) {
     model.parameters = json.at("parameters").as_integer();
     model.parameter_bytes = json.at("parameter_bytes").as_integer();
+    if (const auto optimizer = json.find("optimizer"))
+      model.optimizer = {optimizer->at("state_bytes").as_integer(),
+                         optimizer->at("master_weight_bytes").as_integer()};
   }
   return model;
 }

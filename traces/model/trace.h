@@ -49,11 +49,20 @@ inline std::optional<Bytes> usable_memory(const Environment& environment) {
   return std::max<Bytes>(*environment.device_memory_bytes - environment.beside_allocator->most_bytes(), 0);
 }
 
+/// Memory of an optimizer, wherever it is: on the device, or offloaded with the parameters.
+struct OptimizerMemory {
+  Bytes states = 0;
+  Bytes master_weights = 0;
+
+  bool operator==(const OptimizerMemory&) const = default;
+};
+
 struct ModelInfo {
   std::string name;         ///< name of the file without its folder
   std::string fingerprint;  ///< fingerprint of the file's bytes
   std::int64_t parameters = 0;
   Bytes parameter_bytes = 0;
+  std::optional<OptimizerMemory> optimizer{};  ///< memory of its optimizer; nullopt: not known
   bool operator==(const ModelInfo&) const = default;
 };
 

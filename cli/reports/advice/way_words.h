@@ -27,7 +27,7 @@ std::string name_of(const Configuration& configuration);
 std::vector<std::string> words_of_way(std::vector<std::string> program, const Way& way,
                                       const std::string& policy_file);
 
-/// Returns the policy file of the way. `plain` is the trace of the step with nothing done.
-PolicyFile policy_file_of(const Way& way, const Trace& plain);
+/// Returns the policy file of the way.
+PolicyFile policy_file_of(const Way& way);
 
 }  // namespace offprof

@@ -1,14 +1,12 @@
-#include "cli/reports/step_size.h"
+#include "cli/tables/step_size.h"
+
+#include <fmt/format.h>
 
 #include <charconv>
-#include <string_view>
 
 #include "traces/base/units.h"
 
 namespace offprof {
-namespace {
-
-/// Returns the dimensions in `float32[8,3]`; empty if the text is no spec of a tensor with dimensions.
 std::vector<std::int64_t> dimensions_of(std::string_view spec) {
   const std::size_t open = spec.find('['), close = spec.find(']');
   if (open == 0 || open == std::string_view::npos || close == std::string_view::npos) return {};
@@ -25,8 +23,6 @@ std::vector<std::int64_t> dimensions_of(std::string_view spec) {
   return dimensions;
 }
 
-}  // namespace
-
 StepSize step_size(const std::vector<std::string>& inputs) {
   StepSize size;
   for (const std::string& input : inputs) {
@@ -37,6 +33,12 @@ StepSize step_size(const std::vector<std::string>& inputs) {
       size.tokens = dimensions[0] * dimensions[1];
   }
   return size;
+}
+
+std::string rate_text(const StepSize& size, double seconds) {
+  if (size.tokens) return fmt::format("{:.0f} tokens/s", static_cast<double>(*size.tokens) / seconds);
+  if (!size.samples) return "";
+  return fmt::format("{:.1f} samples/s", static_cast<double>(*size.samples) / seconds);
 }
 
 bool computes_in_bfloat16(const StepProgram& program) {

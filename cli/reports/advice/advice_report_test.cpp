@@ -1,4 +1,4 @@
-#include "cli/reports/advice_report.h"
+#include "cli/reports/advice/advice_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,15 +36,18 @@ class AdviceReportTest : public testing::Test {
     best.configuration = {.checkpointed = {"layers.0", "layers.8", "layers.16", "layers.24"},
                           .expands_segments = true};
     best.policy.name = "advised";
+    best.policy.threshold_bytes = 0;
     best.measured = best.predicted;
     advice.ways = {best, way("offload all", 60 * kGiB + kGiB / 2, 2'100'000'000, true),
                    way("TRL's and torchtune's defaults", 102 * kGiB, 2'000'000'000, false)};
-    advice.floor = {.parameters = 12 * kGiB, .gradients = 12 * kGiB, .optimizer = 24 * kGiB, .others = kMiB};
+    advice.floor = {.parameters = 12 * kGiB, .gradients = 12 * kGiB, .optimizer = 24 * kGiB, .inputs = kMiB};
     advice.unrecorded = {{{.parameters = ParameterSettings{"host", {}}}, "the model has no layers"}};
     advice.recordings = 9;
     advice.replayed = 420;
-    report_.run = {"run", "7b.pt", "--checkpoint", "layers.0,layers.8", "--policy", "policy.json"};
-    report_.expands_segments = true;
+    report_.instructions = {
+        .run = {"run", "7b.pt", "--checkpoint", "layers.0,layers.8", "--policy", "policy.json"},
+        .policy = "policy.json",
+        .expands_segments = true};
     report_.peak_flops = 989.4e12;
     report_.notes = {"values are read back from the device"};
   }
@@ -68,13 +71,17 @@ Cost: 1.311 s (+5.0%), 12497 tokens/s, MFU 53%, against 1.249 s, 13118 tokens/s,
   !  TRL's and torchtune's defaults                                  102 GiB  2.000 s  +60.1%
 !: not within the limits
 times      modelled, not measured: there was no GPU
-Memory without activations: 48.0 GiB (parameters 12.0 GiB, gradients 12.0 GiB, optimizer states 24.0 GiB, buffers and
-inputs 1.00 MiB).
+Memory without activations: 48.0 GiB (weights 12.0 GiB, gradients 12.0 GiB, optimizer states 24.0 GiB, inputs and
+buffers 1.00 MiB).
 not recorded: --offload-params host: the model has no layers
 A run of this way measured exactly the predicted memory and time.
 9 recordings, 420 simulated policies
 note: values are read back from the device
-Next: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True offprof run 7b.pt --checkpoint layers.0,layers.8 --policy policy.json
+Next: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True offprof run 7b.pt --checkpoint layers.0,layers.8 --policy policy.json -o advised.json.gz
+In your own training:
+  offprof export policy.json --trace advised.json.gz --to pytorch
+  offprof export policy.json --trace advised.json.gz --to transformers
+  offprof export policy.json --trace advised.json.gz --to trl
 )");
 }
 
@@ -94,8 +101,8 @@ MFU 56% with nothing done.
   !  TRL's and torchtune's defaults                     102 GiB  2.000 s  +60.1%
 !: not within the limits
 times      modelled, not measured: there was no GPU
-Memory without activations: 48.0 GiB (parameters 12.0 GiB, gradients 12.0 GiB,
-optimizer states 24.0 GiB, buffers and inputs 1.00 MiB).
+Memory without activations: 48.0 GiB (weights 12.0 GiB, gradients 12.0 GiB,
+optimizer states 24.0 GiB, inputs and buffers 1.00 MiB).
 )")) << narrow;
 }
 
@@ -110,12 +117,37 @@ TEST_F(AdviceReportTest, SaysThatNothingNeedsToBeDone) {
 }
 
 TEST_F(AdviceReportTest, SaysWhatTheProblemIsIfActivationsAreNot) {
-  report_.advice.floor = {.parameters = 130 * kGiB, .gradients = 130 * kGiB, .optimizer = 260 * kGiB};
+  report_.advice.floor = {
+      .parameters = 13 * kGiB, .gradients = 13 * kGiB, .optimizer = 62 * kGiB, .workspaces = kGiB};
+  for (Way& way : report_.advice.ways) {
+    way.is_within = false;
+    way.measured.reset();
+    way.predicted.device_reserved_peak_bytes = 115 * kGiB;
+  }
   EXPECT_THAT(
-      text(1000),
-      testing::HasSubstr("Activations are not the problem: this alone exceeds 78.0 GiB. By arithmetic, FSDP "
-                         "needs at least 7 ranks for it; optimizer states of 8 bits, LoRA or parameter "
-                         "offload reduce it.\n"));
+      text(120),
+      testing::HasSubstr(
+          R"(Memory without activations: 89.0 GiB (weights 13.0 GiB, gradients 13.0 GiB, optimizer states 62.0 GiB, workspaces of
+libraries 1.00 GiB). Activations are not the problem: this alone is 11.0 GiB more than 78.0 GiB.
+
+     by arithmetic                            without activations
+  ─  ───────────────────────────────────────  ───────────────────
+  !  optimizer states in bfloat16                        53.1 GiB
+     optimizer states of 8 bits                          40.2 GiB
+     no optimizer states (SGD)                           27.0 GiB
+     LoRA: frozen weights, few trained ones              14.0 GiB
+     LoRA with frozen weights of 4 bits                  4.67 GiB
+     FSDP over 2 ranks, each with this batch             45.0 GiB
+!: does not fit into 78.0 GiB with 26.0 GiB for the rest of a step, the least that was found
+)")) << text(120);
+}
+
+TEST_F(AdviceReportTest, SplitsWhatAnOptimizerKeeps) {
+  report_.advice.floor = {.parameters = kGiB, .master_weights = 2 * kGiB, .optimizer = 4 * kGiB};
+  EXPECT_THAT(text(1000),
+              testing::HasSubstr("(weights 1.00 GiB, master weights 2.00 GiB, optimizer states 4.00 GiB)"));
+  report_.advice.floor = {.parameters = kGiB, .optimizer = 4 * kGiB, .is_optimizer_mixed = true};
+  EXPECT_THAT(text(1000), testing::HasSubstr("optimizer states and workspaces 4.00 GiB)"));
 }
 
 TEST_F(AdviceReportTest, HasNoMfuOfAModelInFloat32) {
@@ -138,16 +170,35 @@ TEST_F(AdviceReportTest, SaysHowMuchTheMeasurementDiffers) {
 }
 
 TEST_F(AdviceReportTest, WritesThePolicyBeforeTheRun) {
-  report_.policy_command = {"advise", "7b.pt", "-o", "policy.json"};
-  EXPECT_TRUE(
-      text(120).ends_with("Next: offprof advise 7b.pt -o policy.json\n"
-                          "Then: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True offprof run 7b.pt "
-                          "--checkpoint layers.0,layers.8 --policy policy.json\n"));
+  report_.instructions.policy_command = {"advise", "7b.pt", "-o", "policy.json"};
+  EXPECT_THAT(text(120),
+              testing::HasSubstr("Next: offprof advise 7b.pt -o policy.json\n"
+                                 "Then: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True offprof run 7b.pt "
+                                 "--checkpoint layers.0,layers.8 --policy policy.json -o advised.json.gz\n"));
+}
+
+TEST_F(AdviceReportTest, ShowsHowAScriptTrainsOnUnderThePolicy) {
+  WayInstructions& instructions = report_.instructions;
+  instructions = {.run = {"run", "train.py", "--policy", "policy.json", "--", "-x"},
+                  .policy = "policy.json",
+                  .is_script = true};
+  report_.advice.ways[0].configuration = {};
+  EXPECT_THAT(text(120), testing::HasSubstr(R"(In your own training:
+  offprof run train.py --policy policy.json --continue -- -x
+or, in Python, forward and loss within the context:
+  offloading = offprof.OffloadActivations("policy.json")
+  with offloading:
+      loss = model(batch)
+)")) << text(120);
+  report_.advice.ways[0].policy.rules = {{.placement = {"", Place::kRecompute}}};
+  EXPECT_THAT(text(120), testing::Not(testing::HasSubstr("OffloadActivations")));
 }
 
 TEST_F(AdviceReportTest, CountsTraces) {
   report_.is_of_traces = true;
   EXPECT_THAT(text(120), testing::HasSubstr("9 traces, 420 simulated policies\n"));
+  report_.advice.recordings = 1;
+  EXPECT_THAT(text(120), testing::HasSubstr("\n1 trace, 420 simulated policies\n"));
 }
 
 TEST_F(AdviceReportTest, HasTheSameFiguresInJson) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/reports/advice/way_instructions.h"
 #include "cli/terminal/terminal.h"
 #include "simulator/advisor/advice.h"
 #include "traces/model/trace.h"
@@ -14,14 +15,18 @@ namespace offprof {
 struct AdviceReport {
   Advice advice;
   const Trace& plain;              ///< trace of the step with nothing done; must outlive the report
-  std::vector<std::string> run{};  ///< words of the `run` of the recommended way
-  /// Words of the `advise` that writes the policy of that run; empty: it is written, or a preset.
-  std::vector<std::string> policy_command{};
-  bool is_of_traces = false;      ///< existing traces were compared, nothing was recorded
-  bool expands_segments = false;  ///< that run needs expandable segments
+  WayInstructions instructions{};  ///< for the recommended way
+  bool is_of_traces = false;       ///< existing traces were compared, nothing was recorded
   double peak_flops = 0;  ///< peak rate of the device for bfloat16, in operations per second; 0: not known
   std::vector<std::string> notes{};
 };
+
+/// Returns a line that says what a run of the way measured; empty if it was not run.
+std::string confirmation_text(const Way& way, const Page& page);
+/// Returns `1 recording`, `9 recordings`.
+std::string count_text(std::size_t count, const std::string& noun);
+nlohmann::ordered_json way_to_json(const Way& way);
+nlohmann::ordered_json unrecorded_to_json(const std::vector<UnrecordedConfiguration>& unrecorded);
 
 nlohmann::ordered_json to_json(const AdviceReport& report);
 std::string to_text(const AdviceReport& report, const Page& page);

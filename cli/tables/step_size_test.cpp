@@ -1,4 +1,4 @@
-#include "cli/reports/step_size.h"
+#include "cli/tables/step_size.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,11 @@
-#include "cli/reports/way_words.h"
+#include "cli/reports/advice/way_words.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "cli/reports/tuned_configuration.h"
-#include "traces/analysis/fingerprint.h"
 
 namespace offprof {
 
@@ -29,7 +30,8 @@ std::string flags_of(const Configuration& configuration) {
 std::string name_of(const Configuration& configuration) {
   std::string name = flags_of(configuration);
   if (configuration.expands_segments) name += name.empty() ? "expandable segments" : ", expandable segments";
-  return name.empty() ? "default" : name;
+  if (name.empty()) name = "default";
+  return configuration.size ? fmt::format("{}, size {}", name, *configuration.size) : name;
 }
 
 std::vector<std::string> words_of_way(std::vector<std::string> program, const Way& way,
@@ -40,9 +42,8 @@ std::vector<std::string> words_of_way(std::vector<std::string> program, const Wa
   return program;
 }
 
-PolicyFile policy_file_of(const Way& way, const Trace& plain) {
-  const RunSettings settings = with_configuration(plain.settings, way.configuration);
-  return {way.policy, way.predicted, fingerprint_of_run(plain.model, settings), way.configuration.parameters,
+PolicyFile policy_file_of(const Way& way) {
+  return {way.policy, way.predicted, way.run_fingerprint, way.configuration.parameters,
           way.saved_fingerprint};
 }
 

@@ -1,0 +1,77 @@
+#include "cli/reports/advice/way_instructions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/reports/next_command.h"
+#include "engine/scheduler/placement_rules.h"
+
+namespace offprof {
+namespace {
+
+std::string environment_of(const WayInstructions& instructions) {
+  return instructions.expands_segments ? "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True " : "";
+}
+
+std::vector<std::string> with_words(std::vector<std::string> words, std::initializer_list<std::string> more) {
+  words.insert(std::ranges::find(words, "--"), more);
+  return words;
+}
+
+bool offloads(const Policy& policy) {
+  return policy.threshold_bytes.has_value() && !(policy.tensors && policy.tensors->empty());
+}
+
+/// Returns the engines that express the way at least in part.
+std::vector<std::string> targets_for(const Way& way) {
+  if (way.configuration.parameters) return {"fsdp2", "deepspeed"};
+  const bool has_patterns = std::ranges::any_of(way.configuration.checkpointed, [](const std::string& path) {
+    return path.find('*') != std::string::npos;
+  });
+  if (way.policy == preset_policy("keep"))
+    return has_patterns ? std::vector<std::string>{"transformers"}
+                        : std::vector<std::string>{"pytorch", "transformers"};
+  std::vector<std::string> targets = {"pytorch"};
+  if (offloads(way.policy)) targets.insert(targets.end(), {"transformers", "trl"});
+  return targets;
+}
+
+std::string exports_text(const WayInstructions& instructions, const Way& way) {
+  const bool is_exportable = way.policy != preset_policy("keep") || !way.configuration.checkpointed.empty();
+  if (!is_exportable || way.configuration.slices) return "";
+  std::string text;
+  for (const std::string& target : targets_for(way))
+    text +=
+        "  " + command_line({"export", instructions.policy, "--trace", kAdvisedTrace, "--to", target}) + "\n";
+  return text;
+}
+
+/// The context of offprof's engine refuses policies that need a recording, and plans are of one program.
+std::string script_text(const WayInstructions& instructions, const Way& way) {
+  if (way.policy == preset_policy("keep")) return "";
+  std::string text =
+      "  " + environment_of(instructions) + command_line(with_words(instructions.run, {"--continue"})) + "\n";
+  if (recomputes(way.policy)) return text;
+  return text + fmt::format(
+                    "or, in Python, forward and loss within the context:\n"
+                    "  offloading = offprof.OffloadActivations(\"{}\")\n"
+                    "  with offloading:\n"
+                    "      loss = model(batch)\n",
+                    instructions.policy);
+}
+
+}  // namespace
+
+std::string instructions_text(const WayInstructions& instructions, const Way& way) {
+  const std::string run =
+      environment_of(instructions) + command_line(with_words(instructions.run, {"-o", kAdvisedTrace})) + "\n";
+  std::string text = instructions.policy_command.empty()
+                         ? "Next: " + run
+                         : next_line(instructions.policy_command) + "Then: " + run;
+  const std::string own =
+      (instructions.is_script ? script_text(instructions, way) : "") + exports_text(instructions, way);
+  return own.empty() ? text : text + "In your own training:\n" + own;
+}
+
+}  // namespace offprof

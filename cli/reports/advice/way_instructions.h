@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/advisor/advice.h"
+
+namespace offprof {
+
+/// How to use a way in training.
+struct WayInstructions {
+  std::vector<std::string> run{};  ///< words of the `offprof run` of the way
+  /// Words of the command that writes its policy; empty: it is written, or a preset.
+  std::vector<std::string> policy_command{};
+  std::string policy{};           ///< path of its policy, or name of a preset
+  bool is_script = false;         ///< the program is a training script
+  bool expands_segments = false;  ///< the run needs PyTorch's expandable segments
+};
+
+/// Trace that the commands of the instructions write.
+inline constexpr const char* kAdvisedTrace = "advised.json.gz";
+
+/// Returns the commands to run next, one a line: `Next:` and `Then:` run the way, and the lines after `In
+/// your own training:` export it to other engines, train the script on under it, or are Python. Every command
+/// can be pasted into a shell, in this order.
+std::string instructions_text(const WayInstructions& instructions, const Way& way);
+
+}  // namespace offprof
