@@ -246,18 +246,18 @@ PlanStageResult search_plans(const TuneInputs& inputs, const PlanSpace& space, b
 
 GoalBound bound_for_goal(const TuneInputs& inputs, const GoalOrder& order, const PlanSpace& space,
                          const Candidate& chosen) {
-  const std::vector<RecomputeGroup> groups =
-      recompute_groups(inputs.steps.program(inputs.base), space.versions);
-  const PlanSpace left = without_recomputed(space, groups);
-  const PlanRelaxation relaxation(inputs.step, inputs.link, left.versions, left.least,
-                                  inputs.goal.host_memory_bytes);
+  std::vector<std::optional<Nanoseconds>> times =
+      recompute_times(inputs.steps.program(inputs.base), space.versions);
+  const bool recomputes = std::ranges::any_of(times, [](const auto& time) { return time.has_value(); });
+  const PlanRelaxation relaxation(inputs.step, inputs.link, space.versions, space.least,
+                                  inputs.goal.host_memory_bytes, std::move(times));
   const Aim aim = order.aim();
   const auto reached = static_cast<double>(aim.most_peak ? step_time_of(chosen) : taken_by(chosen));
   const PlanBound bound = bound_for(relaxation, aim, chosen.predicted);
   const auto trivial = static_cast<double>(aim.most_peak ? order.keep_time() : space.least.peak);
   const double value = std::max(bound.value, trivial);
   return {value, value > 0 ? (reached - value) / value : 0, bound.rows,
-          groups.empty() ? BoundFamily::kOffload : BoundFamily::kOffloadAndRecompute};
+          recomputes ? BoundFamily::kOffloadAndRecompute : BoundFamily::kOffload};
 }
 
 }  // namespace offprof
