@@ -253,15 +253,16 @@ TEST_F(TuneCommandTest, SearchesPlansByDefault) {
 TEST_F(TuneCommandTest, ReportsBoundGapBindingAndPricesInTextAndJson) {
   const std::vector<std::string> goal = {"--memory-budget", "850KiB", "-v"};
   const std::string text = unwrapped(tune(chain_trace(), goal).out);
-  EXPECT_THAT(text, AllOf(HasSubstr("Lower bound for this goal: "), HasSubstr("Limited by "),
-                          HasSubstr("More resources: another"), HasSubstr("of device memory saves at least"),
-                          HasSubstr("as fast saves at least")));
+  EXPECT_THAT(text, AllOf(HasSubstr("no policy that keeps or offloads tensors goes below "),
+                          HasSubstr("Limited by "), HasSubstr("More resources: another"),
+                          HasSubstr("of device memory saves at least"), HasSubstr("as fast saves at least")));
   const auto json =
       nlohmann::json::parse(tune(chain_trace(), {"--memory-budget", "850KiB", "--format", "json"}).out);
   EXPECT_TRUE(json["search"]["family"]["frontier_is_exact"]);
   EXPECT_FALSE(json["frontier_is_exact"]);  // plans were searched for the goal alone
   EXPECT_GE(json["gap"], 0);
   EXPECT_LE(json["bounds"]["goal"]["step_time_ns"], json["chosen"]["predicted"]["step_time_ns"]);
+  EXPECT_EQ(json["bounds"]["goal"]["family"], "offload");
   EXPECT_EQ(json["binding"][0]["constraint"], "device_memory");
   EXPECT_GT(json["prices"]["device_memory"]["more_bytes"], 0);
   EXPECT_EQ(json["prices"]["link"]["factor"], 2);

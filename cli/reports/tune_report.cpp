@@ -211,6 +211,29 @@ std::string place_text(const ProgramPlace& place) {
   return fmt::format(", in {}{}", place.phase, place.op.empty() ? "" : " at " + place.op);
 }
 
+/// Names the policies for which a bound holds.
+std::string policies_of(BoundFamily family) {
+  switch (family) {
+    case BoundFamily::kOffload:
+      return "that keeps or offloads tensors";
+    case BoundFamily::kOffloadAndRecompute:
+      return "that keeps, offloads or recomputes tensors";
+  }
+  return "";
+}
+
+/// States the bound for the goal, and for which policies it holds.
+std::string goal_bound_text(const TuneReport& report, const GoalBound& bound) {
+  constexpr double kNone = 5e-5;
+  const std::string value = report.goal.memory_budget_bytes ? format_duration(to_whole(bound.value))
+                                                            : format_bytes(to_whole(bound.value));
+  const std::string distance = bound.gap < kNone
+                                   ? "which the chosen policy reaches"
+                                   : "and the chosen policy is " + share_text(bound.gap) + " above that";
+  return fmt::format(" Lower bound for this goal: no policy {} goes below {}, {}.", policies_of(bound.family),
+                     value, distance);
+}
+
 std::string bounds_text(const TuneReport& report) {
   const TuneResult& result = report.result;
   std::string text = fmt::format(
@@ -218,15 +241,7 @@ std::string bounds_text(const TuneReport& report) {
       "needs{}, and {} per step.",
       format_bytes(result.device_peak_bound_bytes), place_text(report.least_place),
       format_duration(result.step_time_bound_ns));
-  if (!result.goal_bound) return text;
-  const GoalBound& bound = *result.goal_bound;
-  const std::string value = report.goal.memory_budget_bytes ? format_duration(to_whole(bound.value))
-                                                            : format_bytes(to_whole(bound.value));
-  constexpr double kNone = 5e-5;
-  if (bound.gap < kNone)
-    return text + fmt::format(" Lower bound for this goal: {}, so no policy is better.", value);
-  return text + fmt::format(" Lower bound for this goal: {}; the chosen policy is {} above it.", value,
-                            share_text(bound.gap));
+  return result.goal_bound ? text + goal_bound_text(report, *result.goal_bound) : text;
 }
 
 std::string words_of(Constraint constraint) {

@@ -48,13 +48,23 @@ nlohmann::ordered_json prices_to_json(const TuneResult& result) {
   return prices;
 }
 
+const char* name_of(BoundFamily family) {
+  switch (family) {
+    case BoundFamily::kOffload:
+      return "offload";
+    case BoundFamily::kOffloadAndRecompute:
+      return "offload_and_recompute";
+  }
+  return "";
+}
+
 nlohmann::ordered_json bounds_to_json(const TuneReport& report) {
   const TuneResult& result = report.result;
   nlohmann::ordered_json bounds = {{"device_peak_bytes", result.device_peak_bound_bytes},
                                    {"step_time_ns", result.step_time_bound_ns}};
   if (result.goal_bound) {
     const char* key = report.goal.memory_budget_bytes ? "step_time_ns" : "device_peak_bytes";
-    bounds["goal"] = {{key, result.goal_bound->value}};
+    bounds["goal"] = {{key, result.goal_bound->value}, {"family", name_of(result.goal_bound->family)}};
   }
   return bounds;
 }

@@ -1,6 +1,7 @@
 #include "simulator/tuner/device_frontier.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "simulator/tuner/goal_order.h"
@@ -34,25 +35,28 @@ std::size_t DeviceFrontier::runners_up() const {
                                  kMostRunnersUp);
 }
 
+void DeviceFrontier::add_followed(std::vector<Candidate> candidates) {
+  std::ranges::move(candidates, std::back_inserter(followed_));
+}
+
 std::vector<Candidate> DeviceFrontier::from_peaks(const Frontier& peaks) {
+  if (!inputs_.step.allocator()) return frontier_by_taken(peaks.candidates());
   std::vector<Candidate> candidates = peaks.candidates();
-  if (inputs_.step.allocator()) {
-    for (Candidate& candidate : peaks.runners_up()) candidates.push_back(std::move(candidate));
-    known_ = with_allocator(std::move(candidates));
-    candidates = known_;
-  }
-  return frontier_by_taken(std::move(candidates));
+  for (Candidate& candidate : peaks.runners_up()) candidates.push_back(std::move(candidate));
+  std::erase_if(candidates, [&](const Candidate& candidate) { return is_followed(candidate); });
+  add_followed(with_allocator(std::move(candidates)));
+  return frontier_by_taken(followed_);
+}
+
+bool DeviceFrontier::is_followed(const Candidate& candidate) const {
+  return std::ranges::any_of(followed_, [&](const Candidate& other) {
+    return step_time_of(other) == step_time_of(candidate) && other.policy == candidate.policy;
+  });
 }
 
 std::vector<Candidate> DeviceFrontier::with_allocator(std::vector<Candidate> candidates) const {
   for_each_index(candidates.size(), inputs_.threads(), [&](std::size_t i) {
-    Candidate& candidate = candidates[i];
-    const auto known = std::find_if(known_.begin(), known_.end(), [&](const Candidate& other) {
-      return step_time_of(other) == step_time_of(candidate) && other.policy == candidate.policy;
-    });
-    candidate.predicted = known != known_.end()
-                              ? known->predicted
-                              : inputs_.steps.with_cache(candidate.policy, candidate.predicted);
+    candidates[i].predicted = inputs_.steps.with_cache(candidates[i].policy, candidates[i].predicted);
   });
   return candidates;
 }

@@ -22,20 +22,19 @@ class DeviceFrontier {
   /// computed for policies that are dominated by a small margin in peak and time.
   std::size_t runners_up() const;
 
-  /// Returns the frontier of those candidates, least memory first. Candidates of the previous call are not
-  /// followed through the allocator again.
+  /// Adds candidates that have the allocator's memory already.
+  void add_followed(std::vector<Candidate> candidates);
+
+  /// Returns the frontier of those candidates, of the earlier calls' and of the added ones, least memory
+  /// first. None is followed through the allocator twice.
   std::vector<Candidate> from_peaks(const Frontier& peaks);
 
-  /// Adds the allocator's memory to the candidate.
-  Candidate with_allocator(const Candidate& candidate) const {
-    return with_allocator(std::vector{candidate}).front();
-  }
-
  private:
+  bool is_followed(const Candidate& candidate) const;
   std::vector<Candidate> with_allocator(std::vector<Candidate> candidates) const;
 
   const TuneInputs& inputs_;
-  std::vector<Candidate> known_;  ///< with the allocator's memory, if there is an allocator
+  std::vector<Candidate> followed_;  ///< with the allocator's memory, if there is an allocator
 };
 
 }  // namespace offprof

@@ -5,7 +5,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::size_t kFamilyEvents = 60'000'000;
+constexpr std::size_t kFamilyEvents = 35'000'000;
 
 ReplayEffort replay_all(const TuneInputs& inputs, const std::vector<Policy>& policies, Frontier& peaks) {
   std::vector<Candidate> candidates(policies.size());

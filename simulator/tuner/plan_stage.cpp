@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "simulator/replay/replay.h"
+#include "simulator/tuner/mixture.h"
+#include "simulator/tuner/pace_search.h"
 #include "simulator/tuner/plans/plan_bound.h"
 #include "simulator/tuner/plans/plan_search.h"
 #include "simulator/tuner/settings/family_search.h"
@@ -16,7 +18,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::size_t kPlanEvents = 100'000'000;
+constexpr std::size_t kPlanEvents = 75'000'000;
 /// A search of all plans may take longer.
 constexpr std::size_t kFewPlanEvents = 400'000'000, kMostExhaustiveReplays = 1'000'000;
 /// Budgets for which plans are searched, and one part in this many of their number for which the relaxation
@@ -24,16 +26,11 @@ constexpr std::size_t kFewPlanEvents = 400'000'000, kMostExhaustiveReplays = 1'0
 constexpr std::size_t kRungs = 24, kRungsPerRelaxation = 4;
 /// Sets of recomputed groups that are searched. More groups are recomputed all at once.
 constexpr std::size_t kMostMixtures = 12;
-/// Parts of the replays: for the first look at each set of recomputed groups, and for plans between two
-/// neighbours of a frontier.
-constexpr std::size_t kLookShare = 8, kBridgeShare = 8;
-
-/// Policies that recompute the same groups of tensors, move some of the others and keep the rest.
-struct Mixture {
-  Policy base;      ///< rules, and caps
-  PlanSpace space;  ///< contents that are not recomputed
-  Frontier peaks;   ///< over peak and step time
-};
+/// A group with less than one part in this many of the bytes is not recomputed.
+constexpr Bytes kLeastGroup = 100;
+/// Parts of the replays: for the first look at each set of recomputed groups, for paced plans, and for plans
+/// between two neighbours of a frontier.
+constexpr std::size_t kLookShare = 8, kPaceShare = 2, kBridgeShare = 8;
 
 /// Returns the replays of the whole stage.
 std::size_t replays_of_stage(const TuneInputs& inputs) {
@@ -41,10 +38,12 @@ std::size_t replays_of_stage(const TuneInputs& inputs) {
 }
 
 /// Returns mixtures that recompute more and more groups, those with the least time per byte first. The first
-/// one recomputes nothing.
+/// one recomputes nothing. Groups with a small share of the bytes are left out.
 std::deque<Mixture> mixtures_of(const TuneInputs& inputs, const PlanSpace& space, std::size_t runners_up) {
-  const std::vector<RecomputeGroup> groups =
-      recompute_groups(inputs.steps.program(inputs.base), space.versions);
+  std::vector<RecomputeGroup> groups = recompute_groups(inputs.steps.program(inputs.base), space.versions);
+  Bytes total = 0;
+  for (const RecomputeGroup& group : groups) total += group.bytes;
+  std::erase_if(groups, [&](const RecomputeGroup& group) { return group.bytes < total / kLeastGroup; });
   std::deque<Mixture> mixtures;
   for (std::size_t i = 0; i <= std::min(groups.size(), kMostMixtures); ++i) {
     const std::size_t count = i < kMostMixtures ? i : groups.size();
@@ -83,6 +82,7 @@ class LadderSearch {
     result_.summary.versions = space_.versions.size();
     result_.summary.mixtures = mixtures_.size() - 1;
     look_at_mixtures();
+    try_paces();
     const std::vector<Bytes> rungs = ladder();
     for (std::size_t i = 0; i < rungs.size(); ++i) climb(rungs, i);
     for (Mixture& mixture : mixtures_) build_bridges(mixture);
@@ -109,6 +109,14 @@ class LadderSearch {
       moves_nothing.tensors.emplace();
       replay_all(policies, mixture.peaks);
     }
+  }
+
+  void try_paces() {
+    progress_("searching plans that keep the link busy");
+    PaceSearchResult found = search_paces(inputs_, mixtures_, may_replay_ / kPaceShare);
+    result_.followed = std::move(found.followed);
+    result_.summary.replayed += found.replayed;
+    result_.effort += found.effort;
   }
 
   void replay_all(const std::vector<Policy>& policies, Frontier& peaks) {
@@ -159,10 +167,14 @@ class LadderSearch {
     Mixture& mixture = best_mixture(aim);
     if (mixture.space.versions.empty()) return;
     if (rung % kRungsPerRelaxation == 0 || relaxed_ != &mixture) relax(mixture, aim);
-    const std::size_t replays = (may_replay_ - may_replay_ / kBridgeShare) / rungs.size();
+    const std::size_t replays = may_climb() / rungs.size();
     PlanSearch search = search_of(mixture, replays);
     search.run(aim, shares_);
     note(search);
+  }
+
+  std::size_t may_climb() const {
+    return may_replay_ - may_replay_ / kBridgeShare - may_replay_ / kPaceShare;
   }
 
   void relax(const Mixture& mixture, const Aim& aim) {
@@ -246,18 +258,18 @@ PlanStageResult search_plans(const TuneInputs& inputs, const PlanSpace& space, b
 
 GoalBound bound_for_goal(const TuneInputs& inputs, const GoalOrder& order, const PlanSpace& space,
                          const Candidate& chosen) {
-  const std::vector<RecomputeGroup> groups =
-      recompute_groups(inputs.steps.program(inputs.base), space.versions);
-  const PlanSpace left = without_recomputed(space, groups);
-  const PlanRelaxation relaxation(inputs.step, inputs.link, left.versions, left.least,
-                                  inputs.goal.host_memory_bytes);
+  std::vector<std::optional<Nanoseconds>> times =
+      recompute_times(inputs.steps.program(inputs.base), space.versions);
+  const bool recomputes = std::ranges::any_of(times, [](const auto& time) { return time.has_value(); });
+  const PlanRelaxation relaxation(inputs.step, inputs.link, space.versions, space.least,
+                                  inputs.goal.host_memory_bytes, std::move(times));
   const Aim aim = order.aim();
   const auto reached = static_cast<double>(aim.most_peak ? step_time_of(chosen) : taken_by(chosen));
   const PlanBound bound = bound_for(relaxation, aim, chosen.predicted);
   const auto trivial = static_cast<double>(aim.most_peak ? order.keep_time() : space.least.peak);
   const double value = std::max(bound.value, trivial);
   return {value, value > 0 ? (reached - value) / value : 0, bound.rows,
-          groups.empty() ? BoundFamily::kOffload : BoundFamily::kOffloadAndRecompute};
+          recomputes ? BoundFamily::kOffloadAndRecompute : BoundFamily::kOffload};
 }
 
 }  // namespace offprof

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "simulator/tuner/goal_order.h"
 #include "simulator/tuner/plans/recompute_groups.h"
@@ -14,6 +15,7 @@ namespace offprof {
 
 struct PlanStageResult {
   PlanSearchSummary summary;
+  std::vector<Candidate> followed;  ///< see PaceSearchResult
   ReplayEffort effort;
 };
 

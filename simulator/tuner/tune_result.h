@@ -41,8 +41,7 @@ enum class BoundFamily {
 };
 
 /// Lower bound under the goal: on the step time in nanoseconds if there is a memory budget, otherwise on the
-/// device peak in bytes. It holds for every policy of the family. With recomputation, the bound assumes that
-/// it takes no time.
+/// device peak in bytes. It holds for every policy of the family.
 struct GoalBound {
   double value = 0;
   double gap = 0;  ///< (chosen policy's step time, or the device memory that it takes, - value) / value

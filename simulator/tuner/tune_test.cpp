@@ -1,7 +1,6 @@
 #include "simulator/tuner/tune.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +8,6 @@
 
 #include "simulator/replay/replay.h"
 #include "simulator/tuner/settings/family_search.h"
-#include "tests/support/random_step.h"
 #include "tests/support/sample_program.h"
 
 namespace offprof {
@@ -494,49 +492,6 @@ TEST(Tune, ChoosesPlacementsByTheGoal) {
   const TuneResult smaller = tune(TraceSteps(trace), link, budget(peak_of(slower.keep) - 100));
   ASSERT_TRUE(smaller.placements);
   EXPECT_LE(peak_of(smaller.placements->best), peak_of(slower.keep) - 100);
-}
-
-// --- Properties ---
-
-constexpr Bytes kMostBytes = 50;
-
-/// Returns a budget between the step program's own memory and the memory of keeping all tensors.
-Bytes any_budget(const Trace& trace) {
-  const TuneResult all = tuned(trace);
-  return *rc::gen::inRange(all.device_peak_bound_bytes, peak_of(all.keep) + 1);
-}
-
-RC_GTEST_PROP(TuneProperty, NeverGoesOverTheBudgetNorBelowTheBound, ()) {
-  const Trace trace = trace_of(random_chain(4, kMostBytes));
-  const Bytes bytes = any_budget(trace);
-  const TuneResult result = tune(TraceSteps(trace), random_link(), with_plans(budget(bytes)));
-  if (!result.chosen) return;
-  RC_ASSERT(peak_of(*result.chosen) <= bytes);
-  RC_ASSERT(result.goal_bound->value <= static_cast<double>(time_of(*result.chosen)) + 1e-3);
-}
-
-RC_GTEST_PROP(TuneProperty, MoreBudgetNeverPredictsASlowerStep, ()) {
-  const Trace trace = trace_of(random_chain(4, kMostBytes));
-  const Link link = random_link();
-  const Bytes some = any_budget(trace), more = some + *rc::gen::inRange<Bytes>(0, 2 * kMostBytes);
-  const TraceSteps steps(trace);
-  const TuneResult tight = tune(steps, link, with_plans(budget(some)));
-  const TuneResult loose = tune(steps, link, with_plans(budget(more)));
-  if (!tight.chosen) return;
-  RC_ASSERT(time_of(*loose.chosen) <= time_of(*tight.chosen));
-}
-
-RC_GTEST_PROP(TuneProperty, AFasterLinkNeverPredictsASlowerStep, ()) {
-  const Trace trace = trace_of(random_chain(4, kMostBytes));
-  const Link link = random_link();
-  const TuneGoal goal = with_plans(budget(any_budget(trace)));
-  const TraceSteps steps(trace);
-  Link faster = link;
-  faster.d2h.bytes_per_second *= *rc::gen::inRange(1, 5);
-  faster.h2d.bytes_per_second *= *rc::gen::inRange(1, 5);
-  const TuneResult slow = tune(steps, link, goal), fast = tune(steps, faster, goal);
-  RC_ASSERT(slow.chosen.has_value() == fast.chosen.has_value());
-  if (slow.chosen) RC_ASSERT(time_of(*fast.chosen) <= time_of(*slow.chosen));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -50,6 +51,25 @@ inline StepProgram random_program(Bytes most_bytes) {
     event.compute_ns = 0;
   }
   return program;
+}
+
+/// Adds recompute steps for some of the contents, which read the tensor saved before, or nothing.
+inline void add_recomputations(StepProgram& program) {
+  program.recomputations.emplace();
+  std::set<std::pair<std::int32_t, std::uint32_t>> contents;
+  for (std::size_t i = 0; i < program.saved.size(); ++i) {
+    const SavedTensor& saved = program.saved[i];
+    const bool is_first = contents.emplace(saved.storage, saved.version).second;
+    if (saved.movability != Movability::kMovable || !is_first || *rc::gen::inRange(0, 3) == 0) continue;
+    Recomputation& made = program.recomputations->emplace_back();
+    made.tensor = static_cast<std::int32_t>(i);
+    made.op = "aten::op";
+    if (i > 0 && *rc::gen::arbitrary<bool>()) made.sources = {made.tensor - 1};
+    made.use.memory = {{program.storages[static_cast<std::size_t>(saved.storage)].bytes, -1}};
+    const auto time = *rc::gen::inRange<Nanoseconds>(0, 60);
+    made.use.compute_ns = time;
+    if (!program.work.empty()) made.use.work = {time / 3, time, time / 3 + time, Work::kNoWait, time};
+  }
 }
 
 /// Generates the costs of offloading. On a device that computes beside the host, a stall has no extra cost.

@@ -1,9 +1,9 @@
 #include "simulator/tuner/plans/plan_bound.h"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
-#include "simulator/replay/replay.h"
+#include "simulator/tuner/plans/keep_times.h"
 #include "simulator/tuner/plans/plan_linear_program.h"
 #include "simulator/tuner/settings/setting_sweep.h"
 
@@ -13,33 +13,19 @@ namespace {
 /// More points than this make the relaxation slower and hardly tighter.
 constexpr std::size_t kMostPoints = 256;
 
-/// Records when a step that keeps all tensors reaches each instant.
-class TimeListener final : public ReplayListener {
- public:
-  void on_event(std::size_t, Nanoseconds now) override { times_.insert(times_.end(), 2, now); }
-  std::vector<Nanoseconds> take() { return std::move(times_); }
-
- private:
-  std::vector<Nanoseconds> times_;
-};
-
-/// Returns the least duration of the work, over every lead that the host may have at its beginning
-/// (traces/model/work.h).
-Nanoseconds least_duration(const Work& work) {
-  return std::max<Nanoseconds>(
-      0, std::min(std::max(work.stream_ns, work.wait_ns), std::max(work.host_ns, work.path_ns)));
-}
-
 }  // namespace
 
 PlanRelaxation::PlanRelaxation(const Step& step, const Link& link,
                                const std::vector<MovableVersion>& versions, const LeastMemory& least,
-                               std::optional<Bytes> host_memory)
-    : step_(step), link_(link), versions_(versions), least_(least), host_memory_(host_memory) {
-  TimeListener listener;
-  const Prediction keep = replay(step, preset_policy("keep"), link, &listener);
-  keep_time_ = listener.take();
-  keep_time_.push_back(*keep.metrics.step_time_ns);
+                               std::optional<Bytes> host_memory,
+                               std::vector<std::optional<Nanoseconds>> recompute_times)
+    : step_(step),
+      link_(link),
+      versions_(versions),
+      least_(least),
+      host_memory_(host_memory),
+      recompute_times_(std::move(recompute_times)),
+      keep_time_(keep_times(step, link)) {
   host_path_ = step.work().empty() ? keep_time_.back() : host_path(step);
   mark_points();
   note_times();
@@ -67,27 +53,35 @@ void PlanRelaxation::mark_points() {
   for (std::size_t e = 0; e < events.size(); ++e) {
     if (events[e].kind != EventKind::kPack && events[e].kind != EventKind::kUnpack) continue;
     const std::size_t instant = 2 * e + (events[e].kind == EventKind::kUnpack ? 1 : 0);
-    if (keep_time_[instant] < next) continue;
+    if (keep_time_[instant / 2] < next) continue;
     points_.push_back(instant);
-    next = keep_time_[instant] + spacing;
+    next = keep_time_[instant / 2] + spacing;
   }
   std::sort(points_.begin(), points_.end());
   points_.erase(std::unique(points_.begin(), points_.end()), points_.end());
 }
 
-/// The work between two points is done between them; waits only add to it.
+/// The work between two points is done between them; waits and recomputations only add to it. On a device
+/// that computes beside the host, times are those of its stream, which may wait for the host as well.
 void PlanRelaxation::note_times() {
-  least_span_.assign(points_.size(), 0);
-  for (std::size_t k = 1; k < points_.size(); ++k) {
+  Work before;
+  for (std::size_t k = 0; k < points_.size(); ++k) {
     if (step_.work().empty()) {
-      least_span_[k] = keep_time_[points_[k]] - keep_time_[points_[k - 1]];
+      earliest_.push_back(keep_time_[points_[k] / 2]);
+      least_span_.push_back(k > 0 ? earliest_[k] - earliest_[k - 1] : 0);
       continue;
     }
     Work between;
-    for (std::size_t i = points_[k - 1] / 2 + 1; i <= points_[k] / 2; ++i)
+    for (std::size_t i = k > 0 ? points_[k - 1] / 2 + 1 : 0; i <= points_[k] / 2; ++i)
       between = then(between, step_.work()[i]);
-    least_span_[k] = least_duration(between);
+    before = then(before, between);
+    earliest_.push_back(std::max({Nanoseconds{0}, before.stream_ns, before.path_ns}));
+    least_span_.push_back(std::max<Nanoseconds>(0, between.stream_ns));
   }
+  earliest_.back() = keep_time_.back();
+  const auto is_unpack = [](const Event& event) { return event.kind == EventKind::kUnpack; };
+  const auto unpack = std::ranges::find_if(step_.events(), is_unpack);
+  first_unpack_ = point_at_or_before(2 * static_cast<std::size_t>(unpack - step_.events().begin()));
 }
 
 std::size_t PlanRelaxation::point_at_or_before(std::size_t instant) const {

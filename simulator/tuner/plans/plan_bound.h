@@ -11,9 +11,9 @@
 
 namespace offprof {
 
-/// Lower bound for all policies of the offload scheduler, whichever tensors they move, with any stash, any
-/// window and one or two copy streams. It comes from a linear relaxation; docs/internals/tuner.md has the
-/// proof.
+/// Lower bound for all policies of the offload scheduler, whichever tensors they move or recompute, with any
+/// stash, any window and one or two copy streams. It comes from a linear relaxation; docs/internals/tuner.md
+/// has the proof.
 struct PlanBound {
   double value = 0;           ///< nanoseconds, or bytes
   std::vector<double> moved;  ///< by version: the share of it that the relaxation moves
@@ -22,9 +22,12 @@ struct PlanBound {
 
 class PlanRelaxation {
  public:
-  /// All arguments must outlive the object. `host_memory` is the cap on policies' host memory.
+  /// All arguments but the last two must outlive the object. `host_memory` is the cap on policies' host
+  /// memory. `recompute_times`: by version, the time that its recomputation takes on the compute stream;
+  /// nullopt: it cannot be recomputed. Empty: no policy recomputes anything.
   PlanRelaxation(const Step& step, const Link& link, const std::vector<MovableVersion>& versions,
-                 const LeastMemory& least, std::optional<Bytes> host_memory);
+                 const LeastMemory& least, std::optional<Bytes> host_memory,
+                 std::vector<std::optional<Nanoseconds>> recompute_times = {});
 
   /// Returns a bound on the step time with a peak of at most `peak`. `known` is the step time of some policy
   /// that keeps to that peak, or a time that is certainly too long; the bound does not exceed it.
@@ -39,6 +42,9 @@ class PlanRelaxation {
 
   void mark_points();
   void note_times();
+  bool can_recompute(std::size_t version) const {
+    return !recompute_times_.empty() && recompute_times_[version].has_value();
+  }
   std::size_t point_at_or_before(std::size_t instant) const;
   std::size_t point_at_or_after(std::size_t instant) const;
 
@@ -47,12 +53,16 @@ class PlanRelaxation {
   const std::vector<MovableVersion>& versions_;
   const LeastMemory& least_;
   std::optional<Bytes> host_memory_;
+  std::vector<std::optional<Nanoseconds>> recompute_times_;
   /// Instants are in program order, two per event: before it, with its compute done, and after it; the last
   /// is the end of the step.
-  std::vector<Nanoseconds> keep_time_;   ///< by instant: when a step that keeps all tensors reaches it
-  Nanoseconds host_path_ = 0;            ///< the result of host_path
-  std::vector<std::size_t> points_;      ///< instants for which the relaxation has a time column
-  std::vector<Nanoseconds> least_span_;  ///< by point: the least time from the previous point to this one
+  std::vector<Nanoseconds> keep_time_;  ///< by event: see keep_times
+  Nanoseconds host_path_ = 0;           ///< the result of host_path
+  std::vector<std::size_t> points_;     ///< instants for which the relaxation has a time column
+  std::vector<Nanoseconds> earliest_;   ///< by point: when the compute stream reaches it if nothing moves
+  /// By point: the least time that the compute stream takes from the previous point to this one.
+  std::vector<Nanoseconds> least_span_;
+  std::size_t first_unpack_ = 0;  ///< the last point that is not after the first unpack
 };
 
 }  // namespace offprof

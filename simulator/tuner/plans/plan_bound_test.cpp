@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "simulator/replay/replay.h"
+#include "simulator/tuner/plans/recompute_groups.h"
 #include "tests/support/random_policy.h"
 #include "tests/support/random_step.h"
 
@@ -23,7 +24,7 @@ struct Relaxed {
       : step(program, costs),
         versions(movable_versions(step)),
         least(least_memory_of(step, versions)),
-        relaxation(step, link, versions, least, host_memory) {}
+        relaxation(step, link, versions, least, host_memory, recompute_times(program, versions)) {}
 
   Step step;
   std::vector<MovableVersion> versions;
@@ -89,12 +90,37 @@ TEST(PlanBound, AHostCapKeepsTensorsOnTheDevice) {
   EXPECT_GE(relaxed.relaxation.least_peak(kVeryLong, kVeryMuch).value, 149);
 }
 
+/// Recomputing a tensor in 30 ns makes room for it at once. Copies take far longer.
+TEST(PlanBound, CountsTheTimeOfRecomputations) {
+  StepProgram program = two_layers();
+  Recomputation recomputation{0, "aten::op", {}, {{{100, -1}}, 30}};
+  program.recomputations = {{recomputation}};
+  const Relaxed relaxed(program, {{1e6, 0}, {1e6, 0}});
+  EXPECT_NEAR(relaxed.relaxation.least_time(150, kVeryLong).value, 430, 1);
+}
+
 constexpr Bytes kMostBytes = 50;
 
+StepProgram any_program() {
+  StepProgram program = random_chain(15, kMostBytes);
+  if (*rc::gen::arbitrary<bool>()) add_recomputations(program);
+  return program;
+}
+
+/// Generates a policy that keeps, moves and, if the program has recompute steps, recomputes tensors.
+Policy any_policy(const StepProgram& program) {
+  Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  if (!program.recomputations) return policy;
+  PolicyRule& rule = policy.rules.emplace_back();
+  rule.min_bytes = *rc::gen::inRange<Bytes>(0, kMostBytes);
+  rule.placement.place = Place::kRecompute;
+  return policy;
+}
+
 RC_GTEST_PROP(PlanBoundProperty, NoPolicyIsFasterWithinItsOwnPeak, ()) {
-  const StepProgram program = random_chain(15, kMostBytes);
+  const StepProgram program = any_program();
   const Link link = random_link();
-  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const Policy policy = any_policy(program);
   const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs_with_slowdown(program));
   const Metrics metrics = replay(relaxed.step, policy, link).metrics;
   const double bound = relaxed.relaxation.least_time(*metrics.device_peak_bytes, kVeryLong).value;
@@ -102,9 +128,9 @@ RC_GTEST_PROP(PlanBoundProperty, NoPolicyIsFasterWithinItsOwnPeak, ()) {
 }
 
 RC_GTEST_PROP(PlanBoundProperty, NoPolicyHasALowerPeakWithinItsOwnTime, ()) {
-  const StepProgram program = random_chain(15, kMostBytes);
+  const StepProgram program = any_program();
   const Link link = random_link();
-  const Policy policy = *random_policy(SchedulerKind::kOffload, kMostBytes);
+  const Policy policy = any_policy(program);
   const Relaxed relaxed(program, link, policy.host_memory_bytes, random_costs_with_slowdown(program));
   const Metrics metrics = replay(relaxed.step, policy, link).metrics;
   const double bound = relaxed.relaxation.least_peak(*metrics.step_time_ns, kVeryMuch).value;

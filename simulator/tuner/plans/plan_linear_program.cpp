@@ -39,6 +39,7 @@ PlanLinearProgram::PlanLinearProgram(const PlanRelaxation& relaxation, const Que
     : of_(relaxation),
       question_(question),
       moved_(relaxation.versions_.size(), kNoEvent),
+      recomputed_(relaxation.versions_.size(), kNoEvent),
       has_memory_row_(relaxation.step_.events().size(), 0) {
   const double time = question.time ? static_cast<double>(*question.time) : question.known;
   const double peak = question.peak ? static_cast<double>(*question.peak) : question.known;
@@ -46,6 +47,7 @@ PlanLinearProgram::PlanLinearProgram(const PlanRelaxation& relaxation, const Que
   byte_unit_ = std::max(peak / kScale, 1.0);
   add_columns();
   add_time_rows();
+  add_choice_rows();
   const std::vector<Copy> out = copies_out(), in = copies_in();
   std::vector<std::size_t> deadlines, releases;
   for (const Copy& copy : out) deadlines.push_back(copy.deadline);
@@ -56,18 +58,17 @@ PlanLinearProgram::PlanLinearProgram(const PlanRelaxation& relaxation, const Que
   add_host_row();
 }
 
-double PlanLinearProgram::time_of(std::size_t instant) const {
-  return static_cast<double>(of_.keep_time_[instant]) / time_unit_;
-}
-
 void PlanLinearProgram::add_columns() {
-  for (const LeastMemory::Gap& gap : of_.least_.gaps)
-    if (moved_[gap.version] == kNoEvent) moved_[gap.version] = program_.add_column(0, 0, 1);
+  for (const LeastMemory::Gap& gap : of_.least_.gaps) {
+    if (moved_[gap.version] != kNoEvent) continue;
+    moved_[gap.version] = program_.add_column(0, 0, 1);
+    if (of_.can_recompute(gap.version)) recomputed_[gap.version] = program_.add_column(0, 0, 1);
+  }
   const double latest = question_.time ? static_cast<double>(*question_.time) / time_unit_
                                        : kHeadroom * question_.known / time_unit_;
   for (std::size_t k = 0; k < of_.points_.size(); ++k) {
     const bool is_answer = !question_.time && k + 1 == of_.points_.size();
-    const double earliest = std::min(time_of(of_.points_[k]), latest);
+    const double earliest = std::min(static_cast<double>(of_.earliest_[k]) / time_unit_, latest);
     at_.push_back(program_.add_column(is_answer ? 1 : 0, earliest, latest));
   }
   const double most = question_.peak ? static_cast<double>(*question_.peak) / byte_unit_
@@ -77,9 +78,45 @@ void PlanLinearProgram::add_columns() {
   peak_ = program_.add_column(question_.peak ? 0 : 1, least, most);
 }
 
+/// Returns, by point, the versions that have been recomputed by then, if they are, and not by the point
+/// before.
+std::vector<LinearProgram::Terms> PlanLinearProgram::recomputed_by_point() const {
+  std::vector<LinearProgram::Terms> due(at_.size());
+  for (std::size_t v = 0; v < recomputed_.size(); ++v) {
+    const std::size_t unpack = of_.versions_[v].last_first_unpack;
+    if (recomputed_[v] == kNoEvent || unpack == kNoEvent) continue;
+    const auto time = static_cast<double>(*of_.recompute_times_[v]) / time_unit_;
+    due[of_.point_at_or_after(2 * unpack + 1)].emplace_back(recomputed_[v], -time);
+  }
+  return due;
+}
+
+/// Recomputations run in backward, at the first unpack of their version or earlier. Between two points the
+/// stream has the time for those that run there. Those that have run and are not due yet are carried on.
 void PlanLinearProgram::add_time_rows() {
-  for (std::size_t k = 1; k < at_.size(); ++k)
-    program_.add_row({{at_[k], 1}, {at_[k - 1], -1}}, static_cast<double>(of_.least_span_[k]) / time_unit_);
+  const std::vector<LinearProgram::Terms> due = recomputed_by_point();
+  const bool recomputes = std::ranges::any_of(due, [](const auto& terms) { return !terms.empty(); });
+  const double most = program_.upper(at_.back());
+  std::size_t ahead = kNoEvent;
+  for (std::size_t k = 1; k < at_.size(); ++k) {
+    LinearProgram::Terms span = {{at_[k], 1}, {at_[k - 1], -1}};
+    if (recomputes && k > of_.first_unpack_) {
+      const std::size_t run = program_.add_column(0, 0, most), left = program_.add_column(0, 0, most);
+      span.emplace_back(run, -1);
+      LinearProgram::Terms balance = due[k];
+      balance.insert(balance.end(), {{run, 1}, {left, -1}});
+      if (ahead != kNoEvent) balance.emplace_back(ahead, 1);
+      program_.add_row(std::move(balance), 0);
+      ahead = left;
+    }
+    program_.add_row(std::move(span), static_cast<double>(of_.least_span_[k]) / time_unit_);
+  }
+}
+
+/// A version is moved or recomputed, not both.
+void PlanLinearProgram::add_choice_rows() {
+  for (std::size_t v = 0; v < recomputed_.size(); ++v)
+    if (recomputed_[v] != kNoEvent) program_.add_row({{moved_[v], -1}, {recomputed_[v], -1}}, -1);
 }
 
 /// A moved version has been copied out before the event that drops it. That event is the save of another
@@ -222,12 +259,18 @@ bool PlanLinearProgram::is_broken(double amount) const {
   return amount > kTolerance * kScale / 10;
 }
 
+/// Returns the share of the version that a solution moves or recomputes.
+double PlanLinearProgram::share_gone(std::size_t version) const {
+  const std::vector<double>& values = program_.values();
+  return values[moved_[version]] + (recomputed_[version] == kNoEvent ? 0 : values[recomputed_[version]]);
+}
+
 /// Returns the excess of a solution's memory over its peak after each event, in byte units.
 std::vector<double> PlanLinearProgram::excess_after_events() const {
   const std::size_t events = of_.step_.events().size();
   std::vector<double> change(events + 1, 0);
   for (const LeastMemory::Gap& gap : of_.least_.gaps) {
-    const double stays = 1 - program_.values()[moved_[gap.version]];
+    const double stays = 1 - share_gone(gap.version);
     const double bytes = stays * static_cast<double>(of_.versions_[gap.version].bytes) / byte_unit_;
     change[gap.begin] += bytes;
     change[gap.end] -= bytes;
@@ -277,6 +320,7 @@ void PlanLinearProgram::add_memory_row(std::size_t event) {
   double held = static_cast<double>(of_.least_.after_event[event]) / byte_unit_;
   for (const std::size_t v : waiting_after(event)) {
     row.emplace_back(moved_[v], bytes_of(v));
+    if (recomputed_[v] != kNoEvent) row.emplace_back(recomputed_[v], bytes_of(v));
     held += bytes_of(v);
   }
   program_.add_row(std::move(row), held);
@@ -314,7 +358,9 @@ PlanLinearProgram::TightMoment PlanLinearProgram::tight_moment(std::size_t event
 PlanLinearProgram::Violation PlanLinearProgram::worst_interval(const TightMoment& moment) const {
   const std::vector<double>& values = program_.values();
   const double now = values[at_[moment.here]];
-  double outside = 0;
+  double outside = 0;  // bytes that are gone and need no copy in the interval
+  for (const std::size_t v : moment.waiting)
+    if (recomputed_[v] != kNoEvent) outside += bytes_of(v) * values[recomputed_[v]];
   std::size_t count = 0;
   Violation worst;
   const std::size_t steps = moment.is_out ? moment.here + 1 : at_.size() - moment.here;
@@ -345,6 +391,8 @@ bool PlanLinearProgram::add_copy_row(std::size_t event, bool is_out) {
   }
   for (std::size_t i = 0; i < worst.outside; ++i)
     row.emplace_back(moved_[moment.waiting[i]], moment.per_byte * bytes_of(moment.waiting[i]));
+  for (const std::size_t v : moment.waiting)
+    if (recomputed_[v] != kNoEvent) row.emplace_back(recomputed_[v], moment.per_byte * bytes_of(v));
   program_.add_row(std::move(row), moment.per_byte * moment.held);
   return true;
 }

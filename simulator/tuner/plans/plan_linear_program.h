@@ -45,6 +45,8 @@ class PlanLinearProgram {
 
   void add_columns();
   void add_time_rows();
+  void add_choice_rows();
+  std::vector<LinearProgram::Terms> recomputed_by_point() const;
   void add_launch_row();
   void add_host_row();
   std::vector<Copy> copies_out() const;
@@ -62,7 +64,7 @@ class PlanLinearProgram {
   bool is_outside(std::size_t version, std::size_t instant, bool is_out) const;
   std::vector<std::size_t> waiting_after(std::size_t event) const;
 
-  double time_of(std::size_t instant) const;
+  double share_gone(std::size_t version) const;
   double bytes_of(std::size_t version) const;
   bool is_broken(double amount) const;
 
@@ -71,6 +73,7 @@ class PlanLinearProgram {
   LinearProgram program_;
   double time_unit_, byte_unit_;
   std::vector<std::size_t> moved_;         ///< by version: its column; kNoEvent: moving it has no effect
+  std::vector<std::size_t> recomputed_;    ///< by version: its column; kNoEvent: it cannot be recomputed
   std::vector<std::size_t> at_;            ///< by point: the column of its time
   std::size_t peak_ = 0;                   ///< the column of the peak
   std::vector<char> has_memory_row_;       ///< by event

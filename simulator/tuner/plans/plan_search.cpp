@@ -1,6 +1,7 @@
 #include "simulator/tuner/plans/plan_search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -58,6 +59,17 @@ void PlanSearch::run(const Aim& aim, const std::vector<double>& shares) {
   if (!is_small) return;
   go_through_all(shares);
   if (!is_exhaustive_) improve(shares);
+}
+
+std::vector<Candidate> PlanSearch::try_plans(const std::vector<Plan>& plans) {
+  aim_ = {};
+  may_replay_ = limits_.replays;
+  std::vector<Candidate> candidates;
+  while (candidates.size() < plans.size() && replays_left() > 0) {
+    replay_all({plans.begin() + static_cast<std::ptrdiff_t>(candidates.size()), plans.end()});
+    std::ranges::move(last_, std::back_inserter(candidates));
+  }
+  return candidates;
 }
 
 void PlanSearch::run_whole(const std::vector<double>& shares) {

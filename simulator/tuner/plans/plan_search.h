@@ -18,6 +18,11 @@ namespace offprof {
 /// replayed, and the result goes into a Pareto frontier, so no plan is credited with more than it achieves.
 class PlanSearch {
  public:
+  using Choice = std::vector<char>;  ///< by version: 1 if it moves
+  struct Plan {
+    Choice moved;
+    Setting setting;
+  };
   struct Limits {
     std::size_t replays = 0;
     /// With at most this many versions all their sets are tried, with every setting, as far as the replays
@@ -40,6 +45,9 @@ class PlanSearch {
   /// with a share near 0 or 1 are changed last.
   void run(const Aim& aim, const std::vector<double>& shares);
 
+  /// Replays the plans, as far as the replays suffice, and returns their results in the same order.
+  std::vector<Candidate> try_plans(const std::vector<Plan>& plans);
+
   /// Tries all sets of few versions, with every setting, for the whole frontier. Spends all replays that are
   /// left. `shares` as in `run`; the most similar sets are tried first.
   void run_whole(const std::vector<double>& shares);
@@ -55,12 +63,6 @@ class PlanSearch {
   bool is_exhaustive() const { return is_exhaustive_; }
 
  private:
-  using Choice = std::vector<char>;  ///< by version: 1 if it moves
-  struct Plan {
-    Choice moved;
-    Setting setting;
-  };
-
   void go_through_all(const std::vector<double>& shares);
   void try_roundings(const std::vector<double>& shares);
   void improve(const std::vector<double>& shares);

@@ -59,6 +59,20 @@ std::vector<RecomputeGroup> recompute_groups(const StepProgram& program,
   return groups;
 }
 
+std::vector<std::optional<Nanoseconds>> recompute_times(const StepProgram& program,
+                                                        const std::vector<MovableVersion>& versions) {
+  if (!program.recomputations || program.recomputations->empty()) return {};
+  std::vector<std::optional<Nanoseconds>> times(versions.size());
+  const std::vector<std::size_t> version_of = versions_of_tensors(program, versions);
+  for (const Recomputation& recomputation : *program.recomputations) {
+    const std::size_t version = version_of[static_cast<std::size_t>(recomputation.tensor)];
+    if (version == kNoEvent) continue;
+    const TransformUse& use = recomputation.use;
+    times[version] = program.work.empty() ? use.compute_ns : use.work.stream_ns;
+  }
+  return times;
+}
+
 PlanSpace without_recomputed(const PlanSpace& space, const std::vector<RecomputeGroup>& groups) {
   std::vector<char> is_gone(space.versions.size(), 0);
   for (const RecomputeGroup& group : groups)

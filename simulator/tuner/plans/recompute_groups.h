@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "simulator/tuner/plans/least_memory.h"
@@ -23,6 +24,11 @@ struct RecomputeGroup {
 /// Returns the groups, those with the least time per byte first. `versions` must be those of the program.
 std::vector<RecomputeGroup> recompute_groups(const StepProgram& program,
                                              const std::vector<MovableVersion>& versions);
+
+/// Returns, by version, the time that its recomputation takes on the compute stream; nullopt: it cannot be
+/// recomputed. Empty if the program has no recompute steps. `versions` must be those of the program.
+std::vector<std::optional<Nanoseconds>> recompute_times(const StepProgram& program,
+                                                        const std::vector<MovableVersion>& versions);
 
 /// Storage contents that plans select among, and the memory that is used whichever of them move.
 struct PlanSpace {
