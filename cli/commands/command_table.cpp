@@ -42,7 +42,9 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof gate t.json --update --baseline baseline.json\n"
        "  offprof gate t.json --baseline baseline.json\n"
        "  offprof gate t.json --baseline baseline.json --limit 'device_peak_bytes<=+0%'\n"
-       "  offprof gate t.json --baseline baseline.json --limit 'step_time_ns_min<=+10%'\n",
+       "  offprof gate t.json --baseline baseline.json --limit 'step_time_ns_min<=+10%'\n"
+       "  offprof gate t.json --limit 'device_peak_bytes<=8GiB'\n"
+       "  offprof gate --format github --report junit=gate.xml                    models of offprof.toml\n",
        make_gate_command},
       {"diff", "Compare two runs: metrics, policy, saved tensors, timelines",
        "  offprof diff before.json after.json\n"
