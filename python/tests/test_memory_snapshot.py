@@ -28,8 +28,8 @@ def main():
     model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     batch = torch.randn(512, 1024, device="cuda")
-    for step in range(8):
-        if step == 7 and len(sys.argv) > 1:
+    for step in range(20):
+        if step == 19 and len(sys.argv) > 1:
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
