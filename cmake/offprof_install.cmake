@@ -49,7 +49,7 @@ install(FILES "${generated_dir}/offprof.fish" DESTINATION ${share_dir}/fish/vend
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/engine/devices/virtual_gpu/model/profiles" DESTINATION ${share_dir}/offprof)
 
 # Libraries whose code is in the build: header-only ones, and those that are linked statically.
-set(bundled CLI11 fmt nlohmann_json RapidJSON xxHash)
+set(bundled CLI11 fmt nlohmann_json pugixml RapidJSON tomlplusplus xxHash)
 get_property(has_liburing GLOBAL PROPERTY OFFPROF_HAS_LIBURING)
 if(OFFPROF_STATIC_LIBRARIES AND has_liburing)
   list(APPEND bundled liburing)

@@ -15,6 +15,7 @@ case ${1:-} in -h | --help) print_help && exit ;; esac
 # The packages that scripts/setup.sh installs for the build, and the shared libraries and headers that they
 # depend on.
 packages=(libcli11-dev libfmt-dev libfmt9 nlohmann-json3-dev rapidjson-dev zlib1g-dev zlib1g
+    libpugixml-dev libpugixml1v5 libtomlplusplus-dev
     coinor-libclp-dev coinor-libcoinutils-dev liburing-dev liburing2 libxxhash-dev
     libgtest-dev googletest libgmock-dev librapidcheck-dev)
 

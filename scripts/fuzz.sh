@@ -61,7 +61,7 @@ most_bytes() {
     local bytes=8192 longest
     case $1 in
     allocator_settings | archive_kind | command_line | input_spec | printable | quantity) bytes=512 ;;
-    checkpoint | gzip | json | kernel_times | policy | profile | safetensors) bytes=4096 ;;
+    checkpoint | gzip | json | kernel_times | memory_snapshot | policy | profile | safetensors) bytes=4096 ;;
     esac
     longest=$(longest_seed "$1")
     echo $((bytes > longest ? bytes : longest))

@@ -124,6 +124,8 @@ libcli11-dev - command-line parser
 libfmt-dev - text formatting
 nlohmann-json3-dev - JSON reader and writer
 rapidjson-dev - fast JSON parser for traces
+libpugixml-dev - JUnit XML of the gate
+libtomlplusplus-dev - parser of offprof.toml
 zlib1g-dev - gzip for traces
 coinor-libclp-dev - solver of linear programs, for the bounds of plans
 liburing-dev - io_uring for the disk tier

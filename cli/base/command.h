@@ -19,6 +19,8 @@ class Subcommand {
   /// Declares the command's own flags. The common flags are then added to the command, or to each of its
   /// sub-commands if it has any.
   virtual void add_options(CLI::App& app) = 0;
+  /// Returns the choices of `--format`.
+  virtual FormatChoices formats() const { return common_formats(); }
   /// Runs the command after its flags are parsed. Throws Error for a problem that the user can fix.
   virtual ExitStatus run(Context& context) = 0;
 };

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/terminal/status_line.h"
@@ -11,7 +12,16 @@
 
 namespace offprof {
 
-enum class ReportFormat { kText, kJson };
+/// Format of a command's result. Only `gate` has the last three.
+enum class ReportFormat { kText, kJson, kMarkdown, kGithub, kJunit };
+
+/// Formats by the names that `--format` has for them.
+using FormatChoices = std::vector<std::pair<std::string, ReportFormat>>;
+
+/// Returns the formats that every command has.
+inline FormatChoices common_formats() {
+  return {{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}};
+}
 
 /// The flags that every command accepts.
 struct CommonOptions {
@@ -61,9 +71,13 @@ class Context {
   /// written.
   template <Report R>
   void publish(const R& report, const std::string& path = "-") {
-    const Page page = page_of(path);
-    print(options_.format == ReportFormat::kJson ? in_envelope(to_json(report)) : to_text(report, page),
-          path);
+    print(document(report, options_.format, path), path);
+  }
+
+  /// Returns a report as JSON, or as text for `path` in any other format.
+  template <Report R>
+  std::string document(const R& report, ReportFormat format, const std::string& path) const {
+    return format == ReportFormat::kJson ? in_envelope(to_json(report)) : to_text(report, page_of(path));
   }
 
   /// Prints the report of a command that also writes a product (a trace, a policy) to `product_path`. If the

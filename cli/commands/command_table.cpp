@@ -28,19 +28,23 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof validate model.pt --trace t.json --policies 50 --rounds 11 --link 1GB/s\n"
        "  offprof validate train.py --trace t.json --policies 6 -- --batch 8\n",
        make_validate_command},
-      {"export", "Write the settings of another engine that are nearest to a policy, with their figures",
+      {"export", "Write the settings of another engine that are nearest to a policy, or a memory snapshot",
        "  offprof export policy.json --trace t.json --to trl\n"
-       "  offprof export policy.json --trace t.json --to pytorch -o checkpointing.py\n",
+       "  offprof export policy.json --trace t.json --to pytorch -o checkpointing.py\n"
+       "  offprof export t.json --to memory-snapshot -o snapshot.pickle\n",
        make_export_command},
-      {"import", "Write the policy that stands for the settings of another engine",
+      {"import", "Write the policy of another engine's settings, or the trace of a memory snapshot",
        "  offprof import --from trl sft.yaml --trace t.json -o policy.json\n"
-       "  offprof import --from deepspeed ds_config.json -o policy.json\n",
+       "  offprof import --from deepspeed ds_config.json -o policy.json\n"
+       "  offprof import --from memory-snapshot snapshot.pickle -o t.json.gz\n",
        make_import_command},
       {"gate", "Compare a trace with a baseline; exit status 1 if memory or time got worse than allowed",
        "  offprof gate t.json --update --baseline baseline.json\n"
        "  offprof gate t.json --baseline baseline.json\n"
        "  offprof gate t.json --baseline baseline.json --limit 'device_peak_bytes<=+0%'\n"
-       "  offprof gate t.json --baseline baseline.json --limit 'step_time_ns_min<=+10%'\n",
+       "  offprof gate t.json --baseline baseline.json --limit 'step_time_ns_min<=+10%'\n"
+       "  offprof gate t.json --limit 'device_peak_bytes<=8GiB'\n"
+       "  offprof gate --format github --report junit=gate.xml                    models of offprof.toml\n",
        make_gate_command},
       {"diff", "Compare two runs: metrics, policy, saved tensors, timelines",
        "  offprof diff before.json after.json\n"

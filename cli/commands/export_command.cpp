@@ -8,6 +8,7 @@
 #include "cli/options/disk_options.h"
 #include "cli/options/options.h"
 #include "cli/reports/next_command.h"
+#include "cli/snapshots/snapshot_export.h"
 #include "cli/tables/figure_text.h"
 #include "cli/tables/metrics_table.h"
 #include "engine/scheduler/placement_rules.h"
@@ -77,21 +78,38 @@ std::string to_text(const ExportReport& report, const Page& page) {
 class ExportCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
-    app.add_option("policy", policy_name_, "Policy file, or name of a preset")
+    app.add_option(
+           "policy", subject_,
+           "Policy file, or name of a preset; for memory-snapshot also a trace, in place of --trace: its "
+           "own policy")
         ->type_name("POLICY")
         ->required();
-    add_trace_option(app, trace_path_, "Trace of a run: the step that the policy is for");
+    app.add_option("-t,--trace", trace_path_, "Trace of a run: the step that the policy is for")
+        ->type_name("FILE");
     std::vector<std::pair<std::string, const ExportTarget*>> targets;
     for (const ExportTarget& target : export_targets()) targets.emplace_back(target.name, &target);
-    add_choice_option(app, "--to", target_, targets, "Engine to write the settings for")->required();
+    targets.emplace_back(kMemorySnapshot, nullptr);
+    add_choice_option(
+        app, "--to", target_, targets,
+        "Engine to write the settings for, or memory-snapshot: the memory of the step for PyTorch's "
+        "memory visualizer")
+        ->required();
     add_assumed_link_option(app, link_, "Link to assume (default: the link that the run measured)");
     add_disk_bandwidth_option(app, disk_, "Disk to assume (default: the disk that the run measured)");
-    add_output_option(app, output_, "File for the settings alone (default: the report shows them)");
+    add_output_option(
+        app, output_,
+        "File for the settings alone (default: the report shows them), or for the snapshot (default "
+        "snapshot.pickle)");
   }
 
   ExitStatus run(Context& context) override {
+    if (target_ == nullptr) return write_snapshot(context);
+    if (trace_path_.empty())
+      throw input_error("--trace is missing: the settings are for the step of a trace",
+                        fmt::format("Add it: offprof export {} --trace t.json --to {}", shell_word(subject_),
+                                    target_->name));
     if (!output_.empty()) check_writable(output_);
-    const PolicyFile file = load_policy(policy_name_);
+    const PolicyFile file = load_policy(subject_);
     const Trace trace = read_trace(trace_path_);
     refuse_foreign_plan(file.policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings),
                         shell_word(trace_path_));
@@ -105,12 +123,24 @@ class ExportCommand : public Subcommand {
   }
 
  private:
+  ExitStatus write_snapshot(Context& context) const {
+    const std::string output = output_.empty() ? "snapshot.pickle" : output_;
+    check_writable(output);
+    const bool has_policy = !trace_path_.empty();
+    std::optional<PolicyFile> policy;
+    if (has_policy) policy = load_policy(subject_);
+    SnapshotExport result = export_snapshot(has_policy ? trace_path_ : subject_, policy, link_, output);
+    if (has_policy) result.policy_name = subject_;
+    context.publish(result);
+    return ExitStatus::kOk;
+  }
+
   ExportReport make_report(const PolicyFile& file, const Trace& trace, const TraceSteps& steps) const {
     const Policy& policy = file.policy;
     const PolicyUse use(steps.program(policy), steps.step(policy), policy);
-    ExportReport report{.target = target_, .policy_name = policy_name_, .trace = trace_path_};
+    ExportReport report{.target = target_, .policy_name = subject_, .trace = trace_path_};
     report.policy = policy;
-    report.result = target_->make({policy_name_, file, trace, use});
+    report.result = target_->make({subject_, file, trace, use});
     Link link = link_to_assume(link_, trace.environment.link);
     link.disk = disk_to_assume(disk_, trace, policy);
     report.offprof = steps.predict(policy, link);
@@ -123,8 +153,8 @@ class ExportCommand : public Subcommand {
     return report;
   }
 
-  std::string policy_name_, trace_path_, output_;
-  const ExportTarget* target_ = nullptr;
+  std::string subject_, trace_path_, output_;
+  const ExportTarget* target_ = nullptr;  ///< nullptr: a memory snapshot
   std::optional<Link> link_;
   std::optional<DiskLink> disk_;
 };

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "simulator/steps/trace_steps.h"
 #include "tests/support/cli_run.h"
 #include "tests/support/layered_trace.h"
 #include "traces/format/policy_io.h"
@@ -37,6 +38,31 @@ TEST_F(ExportCommandTest, ShowsTheFiguresOfBothEngines) {
   EXPECT_THAT(run.out, HasSubstr("offprof"));
   EXPECT_THAT(run.out, HasSubstr("TRL"));
   EXPECT_THAT(run.out, HasSubstr("min_offload_size=1,"));
+}
+
+TEST_F(ExportCommandTest, WritesAMemorySnapshotThatImportReads) {
+  const std::string snapshot = folder_ / "snapshot.pickle", imported = folder_ / "imported.json";
+  for (const char* policy : {"keep", "offload"}) {
+    const CliRun run = run_export(policy, "memory-snapshot", {"-o", snapshot, "--format", "json"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    const auto exported = nlohmann::json::parse(run.out);
+    ASSERT_EQ(run_words({"import", "--from", "memory-snapshot", snapshot, "-o", imported}).status, 0);
+    const Metrics simulated = TraceSteps(read_trace(trace_)).predict(preset_policy(policy), {});
+    EXPECT_EQ(exported["device_peak_bytes"], *simulated.device_peak_bytes) << policy;
+    EXPECT_EQ(read_trace(imported).metrics.device_peak_bytes, simulated.device_peak_bytes) << policy;
+    EXPECT_EQ(TraceSteps(read_trace(imported)).predict(preset_policy("keep"), {}).device_peak_bytes,
+              simulated.device_peak_bytes)
+        << policy;
+  }
+}
+
+TEST_F(ExportCommandTest, WritesTheSnapshotOfATracesOwnPolicy) {
+  const std::string snapshot = folder_ / "snapshot.pickle";
+  const CliRun run = run_words({"export", trace_, "--to", "memory-snapshot", "-o", snapshot});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("under its own policy"));
+  EXPECT_EQ(run_words({"export", trace_, "--to", "memory-snapshot", "-o", "-"}).status, 2);
+  EXPECT_THAT(run_words({"export", "keep", "--to", "trl"}).err, HasSubstr("--trace is missing"));
 }
 
 TEST_F(ExportCommandTest, PredictsTrlUnderItsOwnRules) {

@@ -1,4 +1,4 @@
-#include "cli/commands/gate_command.h"
+#include "cli/commands/commands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -122,6 +122,166 @@ TEST_F(GateCommandTest, MarksModelledTimes) {
   EXPECT_EQ(nlohmann::json::parse(read_file(baseline_))["environment"]["times_are_modelled"], true);
   EXPECT_THAT(gate({"--update"}).out, HasSubstr("times      modelled, not measured"));
   EXPECT_THAT(gate().out, HasSubstr("times      modelled, not measured"));
+}
+
+TEST_F(GateCommandTest, NeedsNoBaselineForAbsoluteLimits) {
+  const CliRun run = run_words({"gate", trace_, "--limit", "device_peak_bytes<=4192"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run_words({"gate", trace_, "--limit", "device_peak_bytes<=4191"}).status, 1);
+  EXPECT_THAT(run_words({"gate", trace_, "--limit", "device_peak_bytes<=+0%"}).err,
+              HasSubstr("--baseline is missing"));
+}
+
+TEST_F(GateCommandTest, SuggestsTheNearestFigure) {
+  const CliRun run = gate({"--limit", "device_peek_bytes<=+0%"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("Did you mean `device_peak_bytes`?"));
+}
+
+TEST_F(GateCommandTest, RefusesABaselineOfAnotherTorchOrDevice) {
+  gate({"--update"});
+  Trace trace = sample_trace();
+  trace.environment.torch_version = "2.15.0";
+  write(trace);
+  EXPECT_EQ(gate().status, 2);
+  EXPECT_THAT(unwrapped(gate().err),
+              AllOf(HasSubstr("another version of LibTorch: 2.11.0; now 2.15.0"), HasSubstr("--update")));
+  EXPECT_EQ(gate({"--allow-different"}).status, 0);
+  trace = sample_trace();
+  trace.environment.device = "cuda";
+  write(trace);
+  EXPECT_EQ(gate().status, 2);
+  EXPECT_THAT(unwrapped(gate().err), HasSubstr("the baseline is of another device: host; now cuda"));
+}
+
+TEST_F(GateCommandTest, KeepsBaselinesOfSeveralKeysInOneFile) {
+  EXPECT_EQ(gate({"--update", "--key", "a/host"}).status, 0);
+  const std::string first = read_file(baseline_);
+  write_larger();
+  EXPECT_EQ(gate({"--update", "--key", "b/host"}).status, 0);
+  EXPECT_THAT(read_file(baseline_), HasSubstr("b/host"));
+  EXPECT_EQ(gate({"--key", "b/host"}).status, 0);
+  EXPECT_EQ(gate({"--key", "a/host"}).status, 1);
+  EXPECT_THAT(gate().err, HasSubstr("Add --key, one of: a/host, b/host"));
+  EXPECT_THAT(gate({"--key", "a/hots"}).err, AllOf(HasSubstr("Did you mean `a/host`?"), HasSubstr("b/host")));
+  write(sample_trace());
+  EXPECT_EQ(gate({"--update", "--key", "a/host"}).status, 0);
+  const auto entry = [](const std::string& text) {
+    return nlohmann::ordered_json::parse(text)["baselines"]["a/host"].dump();
+  };
+  EXPECT_EQ(entry(read_file(baseline_)), entry(first));
+}
+
+TEST_F(GateCommandTest, RefusesAKeyForAFileWithOneBaseline) {
+  gate({"--update"});
+  const CliRun run = gate({"--update", "--key", "a"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("has one baseline, without a key"));
+}
+
+TEST_F(GateCommandTest, LimitsATimeByTheDeviationOfSeveralRuns) {
+  const auto write_time = [&](Nanoseconds time) {
+    Trace trace = sample_trace();
+    trace.metrics.step_time_ns = time;
+    write(trace);
+  };
+  gate({"--update"});
+  EXPECT_THAT(gate({"--limit", "step_time_ns<=+3sd"}).err, HasSubstr("needs a baseline of at least 5 runs"));
+  for (const Nanoseconds time : {9'000, 10'000, 11'000, 10'700}) {  // with 9300: mean 10000, deviation 857
+    write_time(time);
+    EXPECT_EQ(gate({"--add"}).status, 0);
+  }
+  write_time(12'571);
+  EXPECT_EQ(gate().status, 0) << gate().out;
+  EXPECT_THAT(unwrapped(gate().out), HasSubstr("mean 10 us, standard deviation 857 ns over 5 runs"));
+  write_time(12'573);
+  EXPECT_EQ(gate().status, 1);
+  EXPECT_EQ(gate({"--limit", "step_time_ns<=+26%"}).status, 0);
+}
+
+TEST_F(GateCommandTest, RefusesToAddARunOfAnotherPolicy) {
+  gate({"--update"});
+  Trace trace = sample_trace();
+  trace.policy = preset_policy("keep");
+  write(trace);
+  EXPECT_THAT(unwrapped(gate({"--add"}).err), HasSubstr("has not the same policy as the baseline"));
+}
+
+TEST_F(GateCommandTest, ExplainsByModuleAndLine) {
+  Trace trace = sample_trace();
+  trace.program.names.insert(trace.program.names.end(), {"layers.3.mlp", "model.py:12"});
+  SavedTensor& saved = trace.program.saved.front();
+  saved.module = static_cast<std::int32_t>(trace.program.names.size()) - 2;
+  saved.line = saved.module + 1;
+  write(trace);
+  gate({"--update"});
+  saved.bytes += 1024;
+  *trace.metrics.device_peak_bytes += 1024;
+  write(trace);
+  const CliRun run = gate({"--explain"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(unwrapped(run.out), HasSubstr("+1 KiB 1 to 1 aten::relu layers.*.mlp model.py:12"));
+  const auto json = nlohmann::json::parse(gate({"--format", "json"}).out);
+  EXPECT_EQ(json["saved_by_site_differences"][0]["line"], "model.py:12");
+}
+
+TEST_F(GateCommandTest, WritesFurtherReports) {
+  gate({"--update"});
+  const std::string summary = folder_ / "summary.md";
+  const CliRun run = gate({"--report", "markdown=" + summary, "--report", "junit=" + (folder_ / "gate.xml")});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("gate passed"));
+  EXPECT_THAT(read_file(summary), HasSubstr("passed, 2 checks"));
+  EXPECT_THAT(gate({"--report", "junti=gate.xml"}).err, HasSubstr("Did you mean `junit`?"));
+  EXPECT_THAT(gate({"--report", "junit"}).err, HasSubstr("names no file"));
+}
+
+/// Gates the models of a configuration file.
+class GateConfigTest : public GateCommandTest {
+ protected:
+  CliRun gate_config(const std::string& text, std::vector<std::string> words = {}) const {
+    write_file(config_, text);
+    words.insert(words.begin(), {"gate", "--config", config_});
+    return run_words(words);
+  }
+  std::string config_ = folder_ / "offprof.toml";
+  std::string models_ =
+      "[gate]\nbaselines = \"baseline.json\"\nlimits = [\"device_peak_bytes<=+0%\"]\n"
+      "[gate.models.one]\ntrace = \"trace.json\"\n"
+      "[gate.models.two]\ntrace = \"trace.json\"\nlimits = [\"device_peak_bytes<=5000B\"]\n";
+};
+
+TEST_F(GateConfigTest, ChecksAllModels) {
+  EXPECT_THAT(unwrapped(gate_config(models_).err), HasSubstr("Create it: offprof gate"));
+  EXPECT_EQ(gate_config(models_, {"--update"}).status, 0);
+  const CliRun run = gate_config(models_);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("gates passed: 2"), HasSubstr("one: gate passed")));
+  write_larger();
+  const CliRun failed = gate_config(models_);
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_THAT(failed.out, AllOf(HasSubstr("gates failed: 1 of 2"), HasSubstr("one: gate failed")));
+  EXPECT_EQ(gate_config(models_, {"--key", "two"}).status, 0);
+  EXPECT_THAT(gate_config(models_, {"--key", "tow"}).err, HasSubstr("Did you mean `two`?"));
+}
+
+TEST_F(GateConfigTest, RefusesMistakesWithTheirPlace) {
+  const auto error_of = [&](const std::string& text) {
+    const CliRun run = gate_config(text);
+    EXPECT_EQ(run.status, 2);
+    return unwrapped(run.err);
+  };
+  EXPECT_THAT(error_of("[gate]\nlimit = []\n"),
+              AllOf(HasSubstr("offprof.toml:2:1"), HasSubstr("Did you mean `limits`?")));
+  EXPECT_THAT(error_of("[gate]\nlimits = [\"device_peek_bytes<=1\"]\n[gate.models.a]\ntrace = \"t\"\n"),
+              AllOf(HasSubstr("offprof.toml:2:10"), HasSubstr("Did you mean `device_peak_bytes`?")));
+  EXPECT_THAT(error_of("[gate]\ndevices = \"host\"\n"), HasSubstr("devices must be a list of texts"));
+  EXPECT_THAT(error_of("[gate\n"), HasSubstr("offprof.toml:1:"));
+  EXPECT_THAT(error_of("[gate]\n"), HasSubstr("lists no model"));
+  EXPECT_THAT(error_of("[gate.models.a]\n"), HasSubstr("needs one of program, module and trace"));
+  EXPECT_THAT(error_of("[gate.models.a]\ntrace = \"t\"\ninputs = [\"x\"]\n"),
+              HasSubstr("inputs has no effect"));
+  EXPECT_THAT(error_of("[gates]\n"), HasSubstr("has no key 'gates'"));
 }
 
 TEST_F(GateCommandTest, WritesItsReportToAFile) {

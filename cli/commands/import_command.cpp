@@ -7,6 +7,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options/options.h"
+#include "cli/snapshots/snapshot_export.h"
+#include "cli/snapshots/snapshot_import.h"
 #include "cli/tables/figure_text.h"
 #include "cli/tables/metrics_table.h"
 #include "simulator/other_engines/engine_import.h"
@@ -75,21 +77,32 @@ class ImportCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("config", config_,
                    "Settings: deepspeed: JSON; megatron: a file with the command line; trl: YAML, JSON, or "
-                   "Python code with OffloadActivations(...)")
+                   "Python code with OffloadActivations(...); memory-snapshot: a file of "
+                   "torch.cuda.memory._dump_snapshot")
         ->type_name("CONFIG")
         ->required();
     std::vector<std::pair<std::string, const ImportSource*>> sources;
     for (const ImportSource& source : import_sources()) sources.emplace_back(source.name, &source);
-    add_choice_option(app, "--from", source_, sources, "Engine that the settings are for")->required();
+    sources.emplace_back(kMemorySnapshot, nullptr);
+    add_choice_option(
+        app, "--from", source_, sources,
+        "Engine that the settings are for, or memory-snapshot: the memory of a run that offprof did not "
+        "make")
+        ->required();
     app.add_option("--trace", trace_path_,
                    "Trace of a run, on which the figures are predicted (default: none)")
         ->type_name("FILE");
     add_assumed_link_option(app, link_, "Link to assume (default: the link that the run measured)");
-    add_output_option(app, output_, "File for the policy (default -: standard output)");
+    add_output_option(app, output_,
+                      "File for the policy, or for the trace of a snapshot (default -: standard output)");
   }
 
   ExitStatus run(Context& context) override {
     check_writable(output_);
+    if (source_ == nullptr) {
+      context.publish_beside(import_snapshot(config_, output_), output_);
+      return ExitStatus::kOk;
+    }
     ImportReport report{.source = source_, .config = config_, .trace = trace_path_};
     report.result = source_->read(read_file(config_, kMostConfigBytes), config_);
     if (!trace_path_.empty()) predict(context, report);
@@ -116,7 +129,7 @@ class ImportCommand : public Subcommand {
   }
 
   std::string config_, trace_path_, output_ = "-";
-  const ImportSource* source_ = nullptr;
+  const ImportSource* source_ = nullptr;  ///< nullptr: a memory snapshot
   std::optional<Link> link_;
 };
 

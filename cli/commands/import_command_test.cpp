@@ -6,6 +6,7 @@
 #include "traces/format/policy_io.h"
 #include "traces/format/trace_io.h"
 #include "traces/io/file.h"
+#include "traces/io/pickle_writer.h"
 
 namespace offprof {
 namespace {
@@ -44,6 +45,90 @@ TEST_F(ImportCommandTest, PredictsTheFiguresOnATrace) {
   // The stash holds two tensors while the next one is saved: 1000 + 8192 + 4096.
   EXPECT_EQ(nlohmann::json::parse(run.out)["predicted"]["device_peak_bytes"], 1000 + 8192 + 4096);
   EXPECT_EQ(read_policy_file(policy).predicted->device_peak_bytes, 1000 + 8192 + 4096);
+}
+
+/// Returns the pickle of a snapshot: a block of 1000 bytes that is older than the entries, one of 2000 that
+/// they free, and one of 4000 that they allocate and free.
+std::string snapshot_pickle() {
+  PickleWriter pickle;
+  const auto entry = [&](const char* action, std::int64_t address, std::int64_t bytes) {
+    pickle.begin_dict();
+    for (const auto& [key, value] : {std::pair("addr", address), std::pair("size", bytes)}) {
+      pickle.text(key);
+      pickle.integer(value);
+    }
+    pickle.text("action");
+    pickle.text(action);
+    pickle.text("frames");
+    pickle.begin_list();
+    for (const char* file : {"/usr/lib/python3/torch/nn/modules/linear.py", "/home/user/project/model.py"}) {
+      pickle.begin_dict();
+      pickle.text("filename");
+      pickle.text(file);
+      pickle.text("line");
+      pickle.integer(12);
+      pickle.text("name");
+      pickle.text("forward");
+      pickle.end_dict();
+    }
+    pickle.end_list();
+    pickle.end_dict();
+  };
+  pickle.begin_dict();
+  pickle.text("device_traces");
+  pickle.begin_list();
+  pickle.begin_list();
+  entry("alloc", 8192, 4000);
+  entry("free_completed", 4096, 2000);
+  entry("free_completed", 8192, 4000);
+  pickle.end_list();
+  pickle.end_list();
+  pickle.text("segments");
+  pickle.begin_list();
+  pickle.begin_dict();
+  for (const auto& [key, value] :
+       {std::pair("device", 0), std::pair("address", 0), std::pair("total_size", 2 << 20)}) {
+    pickle.text(key);
+    pickle.integer(value);
+  }
+  pickle.text("blocks");
+  pickle.begin_list();
+  pickle.begin_dict();
+  pickle.text("state");
+  pickle.text("active_allocated");
+  pickle.text("size");
+  pickle.integer(1024);
+  pickle.text("requested_size");
+  pickle.integer(1000);
+  pickle.end_dict();
+  pickle.end_list();
+  pickle.end_dict();
+  pickle.end_list();
+  pickle.end_dict();
+  return pickle.take();
+}
+
+TEST_F(ImportCommandTest, MakesATraceOfAMemorySnapshot) {
+  const std::string path = folder_ / "t.json";
+  const CliRun run = import_text("memory-snapshot", snapshot_pickle(), {"-o", path});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Next: offprof report"));
+  const Trace imported = read_trace(path);
+  EXPECT_EQ(imported.metrics.device_resident_bytes, 3000);
+  EXPECT_EQ(imported.metrics.device_peak_bytes, 7000);
+  EXPECT_EQ(imported.metrics.device_reserved_peak_bytes, 2 << 20);
+  EXPECT_EQ(imported.program.names.back(), "forward (project/model.py:12)");
+  EXPECT_THAT(imported.notes.back(), HasSubstr("1 blocks are older"));
+}
+
+TEST_F(ImportCommandTest, RefusesWhatIsNoMemorySnapshot) {
+  const std::string whole = snapshot_pickle();
+  for (const std::string& text : {std::string("no pickle"), whole.substr(0, whole.size() / 2),
+                                  std::string("cos\nsystem\n."), std::string("\x80\x02}.")}) {
+    const CliRun run = import_text("memory-snapshot", text, {"-o", folder_ / "t.json"});
+    EXPECT_EQ(run.status, 2);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "t.json"));
+  }
 }
 
 TEST_F(ImportCommandTest, SaysWhoseFiguresTheyAre) {

@@ -11,6 +11,7 @@
 #include "tests/support/cli_run.h"
 #include "tests/support/sample_trace.h"
 #include "tests/support/test_folder.h"
+#include "traces/analysis/baselines.h"
 #include "traces/format/policy_io.h"
 #include "traces/format/trace_io.h"
 

@@ -6,10 +6,10 @@
 namespace offprof {
 namespace {
 
-void add_common_options_to_leaves(CLI::App& app, CommonOptions& options) {
+void add_common_options_to_leaves(CLI::App& app, CommonOptions& options, const FormatChoices& formats) {
   const auto actions = app.get_subcommands([](const CLI::App*) { return true; });
-  if (actions.empty()) add_common_options(app, options);
-  for (CLI::App* action : actions) add_common_options_to_leaves(*action, options);
+  if (actions.empty()) add_common_options(app, options, formats);
+  for (CLI::App* action : actions) add_common_options_to_leaves(*action, options, formats);
 }
 
 }  // namespace
@@ -17,7 +17,7 @@ void add_common_options_to_leaves(CLI::App& app, CommonOptions& options) {
 void declare_command(const CommandEntry& entry, Subcommand& command, CommonOptions& options, CLI::App& app) {
   app.description(std::string(entry.summary));
   command.add_options(app);
-  add_common_options_to_leaves(app, options);
+  add_common_options_to_leaves(app, options, command.formats());
 }
 
 ProgramParser::ProgramParser() {

@@ -176,10 +176,9 @@ CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::stri
   return app.add_option("-o,--output", path, what)->type_name("FILE");
 }
 
-void add_common_options(CLI::App& app, CommonOptions& options) {
+void add_common_options(CLI::App& app, CommonOptions& options, const FormatChoices& formats) {
   const std::string group = "Common options";
-  add_choice_option<ReportFormat>(app, "--format", options.format,
-                                  {{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}},
+  add_choice_option<ReportFormat>(app, "--format", options.format, formats,
                                   "Format of the printed result (default text)")
       ->group(group);
   add_choice_option<ColorWhen>(

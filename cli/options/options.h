@@ -104,6 +104,7 @@ class TraceArgument {
   /// differ.
   const std::vector<std::string>& paths() const;
   const std::string& path() const { return paths().front(); }
+  bool given() const { return !arguments_.empty() || !named_.empty(); }
 
  private:
   std::vector<std::string> arguments_, named_;
@@ -112,8 +113,9 @@ class TraceArgument {
 /// Adds `-o,--output FILE`; the default is standard output.
 CLI::Option* add_output_option(CLI::App& app, std::string& path, const std::string& what);
 
-/// Adds `--format`, `-q`, `-v` and `--color`.
-void add_common_options(CLI::App& app, CommonOptions& options);
+/// Adds `--format` with its choices, `-q`, `-v` and `--color`.
+void add_common_options(CLI::App& app, CommonOptions& options,
+                        const FormatChoices& formats = common_formats());
 
 /// Parses `25GB/s` or `25GB/s,10us`: bandwidth and latency per copy, both the same in each direction.
 Link parse_link(const std::string& text);

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from . import recordings
 from .errors import InputError
 from .native import load_extension
 
@@ -102,13 +103,15 @@ class _Session:
         self.native.write()
         self.unlock_output()
         outcome = json.loads(self.native.outcome)
-        return Recording(
+        recording = Recording(
             measured=json.loads(self.native.measured),
             gradients=self.native.gradients,
             compared=[compared["measured"] for compared in outcome["compared"]],
             steps=self.native.steps,
             path=self._settings.output,
         )
+        recordings.announce(recording)
+        return recording
 
 
 def _settings(

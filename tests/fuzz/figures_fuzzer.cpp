@@ -1,7 +1,8 @@
 #include "cli/commands/diff_command.h"
-#include "cli/commands/gate_command.h"
+#include "cli/gate/gate_report.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/sample_trace.h"
+#include "traces/analysis/baselines.h"
 #include "traces/analysis/figures.h"
 #include "traces/io/json_access.h"
 

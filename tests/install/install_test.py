@@ -66,7 +66,7 @@ class InstallTest(unittest.TestCase):
         ):
             self.assertTrue((share / name).is_file(), name)
         licences = (share / "doc/offprof/copyright").read_text()
-        for library in ("CLI11", "fmt", "nlohmann_json", "RapidJSON", "xxHash"):
+        for library in ("CLI11", "fmt", "nlohmann_json", "pugixml", "RapidJSON", "tomlplusplus", "xxHash"):
             self.assertIn(f"--- {library} ---", licences)
 
     @unittest.skipUnless(shutil.which("man"), "no man")

@@ -20,57 +20,6 @@
 namespace offprof {
 namespace {
 
-/// Parses a document up to its own `schema` and stops there. Skips the `schema` of nested parts.
-class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
- public:
-  const std::string& schema() const { return schema_; }
-
-  bool string(std::string& value) override {
-    if (!expected_) return true;
-    schema_ = value;
-    return false;
-  }
-  bool key(std::string& name) override {
-    expected_ = depth_ == 1 && name == "schema";
-    return true;
-  }
-  bool start_object(std::size_t) override { return enter(); }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t) override { return enter(); }
-  bool end_array() override { return leave(); }
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(std::int64_t) override { return true; }
-  bool number_unsigned(std::uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool binary(nlohmann::json::binary_t&) override { return true; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
-  }
-
- private:
-  bool enter() {
-    ++depth_;
-    expected_ = false;
-    return true;
-  }
-  bool leave() {
-    --depth_;
-    return true;
-  }
-
-  int depth_ = 0;
-  bool expected_ = false;
-  std::string schema_;
-};
-
-/// Returns the document's schema; empty if it has none, or if the text before it is not JSON.
-std::string schema_in_text(const std::string& text) {
-  SchemaFinder finder;
-  nlohmann::json::sax_parse(text, &finder);
-  return finder.schema();
-}
-
 /// Reads the model's description; a report of `tune` has its name alone.
 ModelInfo model_of_report(const JsonValue& json) {
   if (!json.json().is_string()) return model_from_json(json, RunDetail::kIdentity);
@@ -102,6 +51,8 @@ void read_description(const JsonValue& document, StepSummary& figures) {
   if (const auto json = document.find("allocator_settings")) figures.allocator_settings = json->as_string();
   if (const auto json = document.find("tracing")) figures.tracing = tracing_from_json(*json);
   if (const auto json = document.find("saved_by_op")) figures.saved_by_op = saved_by_op_from_json(*json);
+  if (const auto json = document.find("saved_by_site"))
+    figures.saved_by_site = saved_by_site_from_json(*json);
 }
 
 /// Reads the figures and the policy of a report, or, for a report of `tune`, those of the chosen policy.
@@ -117,21 +68,6 @@ void read_report_figures(const JsonValue& report, StepSummary& figures) {
   figures.metrics = metrics_from_json(values.json(), values.where());
   figures.simulated = !measured;
   if (const auto json = report.find("policy")) figures.policy = policy_from_json(json->json(), json->where());
-}
-
-StepSummary figures_from_document(const nlohmann::json& document, std::string_view schema,
-                                  const std::string& name) {
-  check_schema(document, schema, name);
-  StepSummary figures{.source = name};
-  const JsonValue json(document, name);
-  read_description(json, figures);
-  if (schema == kReportSchema) {
-    read_report_figures(json, figures);
-  } else {
-    const JsonValue metrics = json.at("metrics");
-    figures.metrics = metrics_from_json(metrics.json(), metrics.where());
-  }
-  return figures;
 }
 
 StepSummary figures_from_source(ByteSource& source, const std::string& name) {
@@ -235,8 +171,27 @@ StepSummary figures_of(const Trace& trace, const std::string& source) {
           .policy = trace.policy,
           .allocator_settings = allocator_settings_of(trace.program),
           .saved_by_op = saved_by_op(trace.program),
+          .saved_by_site = saved_by_site(trace.program),
           .tracing = trace.tracing,
           .times_are_modelled = trace.environment.times_are_modelled};
+}
+
+StepSummary figures_from_document(const nlohmann::json& document, std::string_view schema,
+                                  const std::string& name) {
+  check_schema(document, schema, name);
+  StepSummary figures{.source = name};
+  const JsonValue json(document, name);
+  read_description(json, figures);
+  if (schema == kReportSchema) {
+    read_report_figures(json, figures);
+  } else {
+    const JsonValue metrics = json.at("metrics");
+    figures.metrics = metrics_from_json(metrics.json(), metrics.where());
+    if (const auto earlier = json.find("earlier"))
+      for (std::size_t i = 0; i < earlier->size(); ++i)
+        figures.earlier.push_back(metrics_from_json(earlier->element(i).json(), earlier->element(i).where()));
+  }
+  return figures;
 }
 
 StepSummary read_figures(const std::string& path) {
@@ -260,20 +215,18 @@ nlohmann::ordered_json run_description_to_json(const StepSummary& figures) {
   return json;
 }
 
-bool is_baseline(const std::string& text) {
-  return schema_kind(schema_in_text(text)) == schema_kind(kBaselineSchema);
-}
-
-std::string format_baseline(const StepSummary& figures, std::string_view tool_version) {
+nlohmann::ordered_json baseline_to_json(const StepSummary& figures, std::string_view tool_version) {
   nlohmann::ordered_json json = {{"schema", kBaselineSchema}, {"tool_version", tool_version}};
   json["metrics"] = metrics_to_json(figures.metrics);
+  for (const Metrics& metrics : figures.earlier) json["earlier"].push_back(metrics_to_json(metrics));
   json.update(run_description_to_json(figures));
   auto saved = nlohmann::ordered_json::array();
   for (const auto& [op, entry] : figures.saved_by_op) {
     saved.push_back({{"op", op}, {"tensors", entry.tensors}, {"bytes", entry.bytes}});
   }
   json["saved_by_op"] = std::move(saved);
-  return dump_json(json) + "\n";
+  if (!figures.saved_by_site.empty()) json["saved_by_site"] = to_json(figures.saved_by_site);
+  return json;
 }
 
 std::vector<RunDifference> run_differences(const StepSummary& base, const StepSummary& now) {

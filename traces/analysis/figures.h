@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/analysis/save_sites.h"
 #include "traces/model/ledger.h"
 #include "traces/model/metrics.h"
 #include "traces/model/trace.h"
@@ -33,8 +34,10 @@ struct StepSummary {
   std::optional<Policy> policy{};
   std::optional<std::string> allocator_settings{};  ///< only for a device with a caching allocator
   SavedByOp saved_by_op{};
+  SavedBySite saved_by_site{};
   std::optional<Tracing> tracing{};
   bool times_are_modelled = false;  ///< times of the run, or of the run that was simulated
+  std::vector<Metrics> earlier{};   ///< of a baseline: figures of earlier runs, for the spread of times
 };
 
 SavedByOp saved_by_op(const StepProgram& program);
@@ -52,11 +55,12 @@ StepSummary parse_figures(const std::string& text, const std::string& name);
 /// `allocator_settings`, `tracing`. Unknown members are left out.
 nlohmann::ordered_json run_description_to_json(const StepSummary& figures);
 
-/// Returns true if `text` is a baseline file of any version.
-bool is_baseline(const std::string& text);
+/// Returns a baseline as a JSON document.
+nlohmann::ordered_json baseline_to_json(const StepSummary& figures, std::string_view tool_version);
 
-/// Formats the text of a baseline file.
-std::string format_baseline(const StepSummary& figures, std::string_view tool_version);
+/// Reads the figures from a document of the given schema, kReportSchema or kBaselineSchema.
+StepSummary figures_from_document(const nlohmann::json& document, std::string_view schema,
+                                  const std::string& name);
 
 /// A property that differs between two runs, in words for a person.
 struct RunDifference {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/sample_trace.h"
+#include "traces/analysis/baselines.h"
 #include "traces/base/error.h"
 #include "traces/format/trace_io.h"
 

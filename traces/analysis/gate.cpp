@@ -1,19 +1,26 @@
 #include "traces/analysis/gate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <numeric>
+#include <string_view>
 
 #include "traces/base/error.h"
+#include "traces/base/suggestion.h"
 
 namespace offprof {
 namespace {
 
 constexpr const char* kLimitHint =
-    "Write KEY<=+10%, KEY<=+64MiB (relative to the baseline) or KEY<=8GiB (absolute); use >= for a minimum.";
+    "Write KEY<=+10%, KEY<=+64MiB (relative to the baseline), KEY<=+3sd (standard deviations of a time) or "
+    "KEY<=8GiB (absolute); use >= for a minimum.";
+
+constexpr std::string_view kDeviations = "sd";
 
 /// Figure of Metrics or of its spread.
 struct Figure {
@@ -41,10 +48,12 @@ std::optional<Figure> find_figure(const std::string& key) {
 }
 
 Error unknown_key(const std::string& key) {
-  std::string names;
-  for (const MetricKey& metric : metric_keys())
-    names += (names.empty() ? "" : ", ") + std::string(metric.name);
-  return input_error(fmt::format("unknown figure '{}'", key), "Figures: " + names + ".");
+  std::vector<std::string> names;
+  for (const MetricKey& metric : metric_keys()) names.emplace_back(metric.name);
+  const std::string suggestion = did_you_mean(key, names);
+  return input_error(
+      fmt::format("unknown figure '{}'", key),
+      fmt::format("{}{}Figures: {}.", suggestion, suggestion.empty() ? "" : " ", fmt::join(names, ", ")));
 }
 
 double parse_number(const std::string& text) {
@@ -75,10 +84,16 @@ void parse_bound(std::string text, MetricUnit unit, Limit& limit) {
   if (is_percent && !is_relative) {
     throw input_error(fmt::format("'{}%' has no sign", text), "Write +10% for 10% above the baseline.");
   }
-  limit.form = is_percent    ? Limit::Form::kPercent
-               : is_relative ? Limit::Form::kAmount
-                             : Limit::Form::kAbsolute;
-  limit.value = is_percent ? parse_number(text) : parse_quantity(unit, text);
+  const bool is_deviations = is_relative && text.ends_with(kDeviations);
+  if (is_deviations) text.erase(text.size() - kDeviations.size());
+  if (is_deviations && unit != MetricUnit::kNanoseconds)
+    throw input_error(fmt::format("'{}' is not a time, so that it has no standard deviation", limit.key),
+                      kLimitHint);
+  limit.form = is_percent      ? Limit::Form::kPercent
+               : is_deviations ? Limit::Form::kDeviations
+               : is_relative   ? Limit::Form::kAmount
+                               : Limit::Form::kAbsolute;
+  limit.value = is_percent || is_deviations ? parse_number(text) : parse_quantity(unit, text);
   if (sign == '-') limit.value = -limit.value;
 }
 
@@ -92,6 +107,31 @@ bool is_incomplete(const StepSummary& figures, const std::string& key) {
   if (!figures.tracing || !figures.tracing->lost_records()) return false;
   if (!depends_on_time(find_figure(key).value().unit)) return false;
   return figures.simulated.value_or(false) || !key.starts_with("step_time_ns");
+}
+
+/// Values of a figure in the runs of a baseline.
+struct BaselineRuns {
+  std::optional<double> value{};  ///< of a time the mean, otherwise of the newest run
+  double deviation = 0;           ///< sample standard deviation, at least kLeastDeviation of the mean
+  std::size_t count = 0;
+};
+
+BaselineRuns runs_of(const StepSummary& base, const std::string& key, const Figure& figure) {
+  std::vector<double> values;
+  for (const Metrics& metrics : base.earlier)
+    if (const auto value = figure.get(metrics, key)) values.push_back(*value);
+  const auto newest = figure.get(base.metrics, key);
+  if (!newest) return {};
+  values.push_back(*newest);
+  const auto count = static_cast<double>(values.size());
+  BaselineRuns runs{.value = newest, .count = values.size()};
+  if (figure.unit != MetricUnit::kNanoseconds) return runs;
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  runs.value = mean;
+  runs.deviation = std::max(values.size() < 2 ? 0 : std::sqrt(squares / (count - 1)), kLeastDeviation * mean);
+  return runs;
 }
 
 std::string without_blanks(std::string text) {
@@ -108,7 +148,9 @@ class Gate {
   GateResult judge() {
     for (const RunDifference& difference : differences_) judge_difference(difference);
     const bool by_default = options_.limits.empty();
-    for (const Limit& limit : by_default ? default_limits() : options_.limits) judge_limit(limit, by_default);
+    const std::size_t runs = base_.earlier.size() + 1;
+    for (const Limit& limit : by_default ? default_limits(runs) : options_.limits)
+      judge_limit(limit, by_default);
     if (!checked_a_figure_) throw nothing_to_check();
     verdict_.ok = std::ranges::all_of(verdict_.checks, &Check::ok);
     return std::move(verdict_);
@@ -123,8 +165,9 @@ class Gate {
 
   void judge_difference(const RunDifference& difference) {
     if (difference.what == "link") return;  // each run measures it anew, so it always differs a little
-    constexpr auto kMustBeSame =
-        std::to_array<std::string_view>({"model", "inputs", "loss", "optimizer", "device"});
+    const bool is_refused = difference.what == "device" || difference.what == "LibTorch";
+    if (is_refused && !options_.allow_different) throw other_baseline(difference);
+    constexpr auto kMustBeSame = std::to_array<std::string_view>({"model", "inputs", "loss", "optimizer"});
     const bool must_be_same = std::ranges::find(kMustBeSame, difference.what) != kMustBeSame.end();
     if (must_be_same && !options_.allow_different && !is_changed_model(difference)) {
       Check check{.key = difference.what, .limit = "same"};
@@ -140,7 +183,8 @@ class Gate {
   void judge_limit(const Limit& limit, bool by_default) {
     const Figure figure = find_figure(limit.key).value();
     Check check{.key = limit.key, .unit = figure.unit};
-    check.baseline = figure.get(base_.metrics, limit.key);
+    const BaselineRuns runs = runs_of(base_, limit.key, figure);
+    check.baseline = runs.value;
     check.value = figure.get(now_.metrics, limit.key);
     check.limit = limit.text;
     const bool complete = check.value && (check.baseline || !limit.needs_baseline());
@@ -148,7 +192,8 @@ class Gate {
     if (!records_suffice(limit, by_default)) return;
     if (limit.needs_baseline() && depends_on_time(figure.unit) && !times_compare(limit, by_default)) return;
     if (complete) {
-      check.bound = limit.bound(check.baseline.value_or(0));
+      if (limit.form == Limit::Form::kDeviations) explain_deviation(limit, runs);
+      check.bound = limit.bound(check.baseline.value_or(0), runs.deviation);
       check.ok =
           limit.side == Limit::Side::kAtMost ? *check.value <= *check.bound : *check.value >= *check.bound;
     } else {
@@ -156,6 +201,17 @@ class Gate {
     }
     checked_a_figure_ = true;
     verdict_.checks.push_back(std::move(check));
+  }
+
+  /// Notes the size of a standard deviation. Throws if there are too few runs for one.
+  void explain_deviation(const Limit& limit, const BaselineRuns& runs) {
+    if (runs.count < kLeastRunsForDeviation)
+      throw input_error(fmt::format("limit '{}{}' needs a baseline of at least {} runs; {} has {}", limit.key,
+                                    limit.text, kLeastRunsForDeviation, base_.source, runs.count),
+                        "Add runs to it with --add.");
+    note(fmt::format("{}: mean {}, standard deviation {} over {} runs of the baseline", limit.key,
+                     format_metric(MetricUnit::kNanoseconds, *runs.value),
+                     format_metric(MetricUnit::kNanoseconds, runs.deviation), runs.count));
   }
 
   /// Returns true if times of the two runs can be compared.
@@ -192,6 +248,15 @@ class Gate {
 
   void note(std::string text) { verdict_.notes.push_back(std::move(text)); }
 
+  static Error other_baseline(const RunDifference& difference) {
+    return input_error(
+        fmt::format("the baseline is of another {}: {}; now {}",
+                    difference.what == "device" ? "device" : "version of LibTorch", difference.base,
+                    difference.now),
+        "Use the baseline of this one, or write a new one with --update. With --allow-different they "
+        "are compared anyway.");
+  }
+
   Error other_source(const Limit& limit, const RunDifference& difference) const {
     return input_error(
         fmt::format("limit '{}{}' would compare times of different sources: baseline {}; now {}", limit.key,
@@ -223,13 +288,15 @@ class Gate {
 
 }  // namespace
 
-double Limit::bound(double baseline) const {
+double Limit::bound(double baseline, double deviation) const {
   constexpr double kWhole = 100.0;
   switch (form) {
     case Form::kPercent:
       return value == 0 ? baseline : baseline * (kWhole + value) / kWhole;
     case Form::kAmount:
       return baseline + value;
+    case Form::kDeviations:
+      return baseline + value * deviation;
     case Form::kAbsolute:
       return value;
   }
@@ -251,12 +318,13 @@ Limit parse_limit(const std::string& given) {
   return limit;
 }
 
-std::vector<Limit> default_limits() {
+std::vector<Limit> default_limits(std::size_t runs) {
   std::vector<Limit> limits;
+  const char* const time = runs < kLeastRunsForDeviation ? "step_time_ns<=+25%" : "step_time_ns<=+3sd";
   for (const char* text :
        {"device_peak_bytes<=+0%", "device_allocated_peak_bytes<=+0%", "device_reserved_peak_bytes<=+0%",
         "host_peak_bytes<=+0%", "disk_peak_bytes<=+0%", "d2h_bytes<=+0%", "h2d_bytes<=+0%",
-        "disk_write_bytes<=+0%", "disk_read_bytes<=+0%", "step_time_ns<=+25%"}) {
+        "disk_write_bytes<=+0%", "disk_read_bytes<=+0%", time}) {
     limits.push_back(parse_limit(text));
   }
   return limits;

@@ -15,6 +15,8 @@ std::string describe_kind(std::string_view kind) {
   if (kind == "offprof.trace") return "an offprof trace";
   if (kind == "offprof.policy") return "an offprof policy file";
   if (kind == "offprof.report") return "an offprof report";
+  if (kind == "offprof.baseline") return "an offprof baseline";
+  if (kind == "offprof.baselines") return "an offprof file of several baselines";
   if (kind == "offprof.gpu_profile") return "an offprof GPU profile";
   return "";
 }
@@ -32,6 +34,8 @@ std::string what_it_is(const Document& document, std::string_view schema) {
 std::string hint_for(std::string_view expected) {
   if (schema_kind(expected) == "offprof.trace") return "Record one: offprof run model.pt -o trace.json";
   if (schema_kind(expected) == "offprof.policy") return "Write one: offprof tune trace.json -o policy.json";
+  if (schema_kind(expected) == "offprof.baselines")
+    return "Write one: offprof gate trace.json --update --baseline baselines.json --key NAME";
   return "";
 }
 

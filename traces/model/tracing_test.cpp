@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/sample_trace.h"
+#include "traces/analysis/baselines.h"
 #include "traces/analysis/figures.h"
 #include "traces/base/error.h"
 #include "traces/format/trace_io.h"

@@ -94,7 +94,7 @@ std::string_view PickleMachine::line() {
 }
 
 void PickleMachine::make(PickleValue value) {
-  if (values_.size() == kMostPickleValues) refuse("its pickle has too many values for a checkpoint");
+  if (values_.size() == kMostPickleValues) refuse("its pickle has too many values");
   values_.push_back(std::move(value));
   push(static_cast<Id>(values_.size() - 1));
 }
@@ -246,6 +246,11 @@ bool PickleMachine::memo(unsigned char opcode) {
 }
 
 void PickleMachine::call(unsigned char opcode) {
+  const bool is_call = opcode != kProto && opcode != kFrame && opcode != kPop;
+  if (is_call && content_ == PickleContent::kPlain)
+    refuse(fmt::format("its pickle has an opcode {:#04x}, which plain lists and dictionaries do not need",
+                       opcode),
+           "offprof runs no code of a file.");
   switch (opcode) {
     case kProto:
       take(1);

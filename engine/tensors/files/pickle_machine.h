@@ -33,9 +33,9 @@ struct PickleValue {
   std::vector<Id> items{};   ///< of a storage: its class, a kGlobal
 };
 
-/// Kind of pickle: a dictionary of torch.save, or a TorchScript module, whose pickle may also make objects of
-/// the module's own classes.
-enum class PickleContent { kDictionary, kModule };
+/// Kind of pickle: a dictionary of torch.save; a TorchScript module, whose pickle may also make objects of
+/// the module's own classes; or plain dictionaries, lists, numbers and texts without any class.
+enum class PickleContent { kDictionary, kModule, kPlain };
 
 /// Python's pickle machine without its dangerous parts: see read_checkpoint_pickle.
 class PickleMachine {

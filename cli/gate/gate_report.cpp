@@ -1,0 +1,280 @@
+#include "cli/gate/gate_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/reports/next_command.h"
+#include "cli/tables/figure_text.h"
+#include "cli/terminal/text_table.h"
+
+namespace offprof {
+namespace {
+
+constexpr std::size_t kOpsShown = 3;
+constexpr std::size_t kSitesShown = 10;
+
+nlohmann::ordered_json to_json(const Check& check) {
+  const auto value = [&check](const std::optional<double>& number,
+                              const std::string& text) -> nlohmann::ordered_json {
+    if (!check.unit) return text;
+    return figure_to_json(*check.unit, number);
+  };
+  nlohmann::ordered_json json = {{"key", check.key},
+                                 {"baseline", value(check.baseline, check.baseline_text)},
+                                 {"value", value(check.value, check.value_text)},
+                                 {"limit", check.limit}};
+  if (check.bound) json["bound"] = figure_to_json(*check.unit, check.bound);
+  json["ok"] = check.ok;
+  if (!check.why.empty()) json["why"] = check.why;
+  return json;
+}
+
+nlohmann::ordered_json to_json(const std::vector<SiteDifference>& sites) {
+  auto json = nlohmann::ordered_json::array();
+  for (const SiteDifference& difference : sites) {
+    const auto side = [](const LedgerEntry& entry) -> nlohmann::ordered_json {
+      return {{"tensors", entry.tensors}, {"bytes", entry.bytes}};
+    };
+    const auto known = [](const std::string& text) {
+      return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+    };
+    json.push_back({{"op", difference.site.op},
+                    {"module", known(difference.site.module)},
+                    {"line", known(difference.site.line)},
+                    {"baseline", side(difference.base)},
+                    {"now", side(difference.now)}});
+  }
+  return json;
+}
+
+std::string verdict_cell(const Check& check) {
+  if (check.ok) return "ok";
+  return check.why.empty() ? "FAILED" : "FAILED: " + check.why;
+}
+
+TextTable check_table(const std::vector<Check>& checks) {
+  TextTable table({{"metric", Align::kLeft},
+                   {"baseline", Align::kRight},
+                   {"now", Align::kRight},
+                   {"change", Align::kRight},
+                   {"limit", Align::kLeft},
+                   {"", Align::kLeft}});
+  for (const Check& check : checks) {
+    if (!check.unit) continue;
+    table.add_row({check.key,
+                   figure_text(*check.unit, check.baseline),
+                   figure_text(*check.unit, check.value),
+                   change_text(check),
+                   check.limit,
+                   {verdict_cell(check), check.ok ? Tone::kGood : Tone::kBad}});
+  }
+  return table;
+}
+
+/// Returns text about the checks of run properties that must be equal but differ.
+std::string differences_text(const std::vector<Check>& checks, const Page& page) {
+  std::string text;
+  for (const Check& check : checks) {
+    if (check.unit) continue;
+    text += "  " + page.paint(Tone::kBad, "FAILED") + ": not the same " + check.key + "\n";
+    text += "    baseline: " + wrap(check.baseline_text, page.width, 14) + "\n";
+    text += "    now:      " + wrap(check.value_text, page.width, 14) + "\n";
+  }
+  return text.empty() ? text : text + "  To compare anyway: --allow-different\n\n";
+}
+
+std::string ops_text(const std::vector<OpDifference>& ops) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ops.size(), kOpsShown); ++i) {
+    text +=
+        fmt::format("{}{} {}", i == 0 ? "" : ", ", format_byte_difference(ops[i].difference()), ops[i].op);
+  }
+  return text;
+}
+
+/// Returns `gate passed: 9 checks`, or how many of them failed.
+std::string verdict_text(const GateResult& verdict, const Page& page) {
+  if (verdict.ok)
+    return page.paint(Tone::kGood, "gate passed") + fmt::format(": {} checks\n", verdict.checks.size());
+  const auto failed = std::ranges::count(verdict.checks, false, &Check::ok);
+  return page.paint(Tone::kBad, "gate failed") +
+         fmt::format(": {} of {} checks\n", failed, verdict.checks.size());
+}
+
+/// Returns the table of `--explain`.
+std::string explanation_text(const GateReport& report, const Page& page) {
+  std::string text = "\nSaved for backward, by operator, module and line:\n\n";
+  if (report.ops.empty() && report.sites.empty()) {
+    text = "\nThe tensors saved for backward are the same, or a side does not list them.\n";
+  } else {
+    TextTable table({{"change", Align::kRight},
+                     {"tensors", Align::kRight},
+                     {"operator", Align::kLeft},
+                     {"module", Align::kLeft},
+                     {"line", Align::kLeft}});
+    const std::size_t most = page.details ? report.sites.size() + report.ops.size() : kSitesShown;
+    std::size_t rows = 0;
+    for (const SiteDifference& difference : report.sites) {
+      if (rows++ >= most) continue;
+      table.add_row({format_byte_difference(difference.difference()),
+                     fmt::format("{} to {}", difference.base.tensors, difference.now.tensors),
+                     difference.site.op, difference.site.module, difference.site.line});
+    }
+    for (const OpDifference& difference : report.ops) {
+      if (!report.sites.empty() || rows++ >= most) continue;
+      table.add_row({format_byte_difference(difference.difference()),
+                     fmt::format("{} to {}", difference.base.tensors, difference.now.tensors), difference.op,
+                     "-", "-"});
+    }
+    text += table.render(page);
+    if (rows > most) text += fmt::format("  {} more: -v shows them\n", rows - most);
+    if (report.sites.empty()) text += "  The baseline does not list modules and lines; --update adds them.\n";
+  }
+  if (report.resident_change.value_or(0) != 0)
+    text += wrap(fmt::format("Older than the step (parameters, optimizer state, inputs): {}",
+                             format_byte_difference(*report.resident_change)),
+                 page.width, 0) +
+            "\n";
+  return text + "\n";
+}
+
+std::string failure_text(const GateReport& report, const Page& page) {
+  std::string text;
+  if (!report.ops.empty() && !report.explains)
+    text += "Saved for backward: " + wrap(ops_text(report.ops), page.width, 20) + "\n";
+  if (report.baseline.empty()) return text;
+  const std::string baseline = shell_word(report.baseline), trace = shell_word(report.trace);
+  const std::string key = report.key.empty() ? "" : " --key " + shell_word(report.key);
+  if (key.empty()) text += fmt::format("See what changed:   offprof diff {} {}\n", baseline, trace);
+  if (!report.explains)
+    text +=
+        fmt::format("By module and line: offprof gate {} --explain --baseline {}{}\n", trace, baseline, key);
+  text += fmt::format("If intended:        offprof gate {} --update --baseline {}{}\n", trace, baseline, key);
+  return text;
+}
+
+/// Returns the checks and notes of a gate, without its verdict.
+std::string details_text(const GateReport& report, const Page& page) {
+  std::string text = differences_text(report.verdict.checks, page);
+  text += check_table(report.verdict.checks).render(page);
+  for (const std::string& note : report.verdict.notes) text += "  note: " + wrap(note, page.width, 8) + "\n";
+  if (report.explains) text += explanation_text(report, page);
+  return text;
+}
+
+std::string compared_text(const GateReport& report) {
+  if (report.baseline.empty()) return report.trace + " compared with absolute limits";
+  return fmt::format("{} compared with {}{}", report.trace, report.baseline,
+                     report.key.empty() ? "" : ", " + report.key);
+}
+
+}  // namespace
+
+void explain(GateReport& report, const StepSummary& base, const StepSummary& now) {
+  report.ops = op_differences(base, now);
+  report.sites = site_differences(base.saved_by_site, now.saved_by_site);
+  if (base.metrics.device_resident_bytes && now.metrics.device_resident_bytes)
+    report.resident_change = *now.metrics.device_resident_bytes - *base.metrics.device_resident_bytes;
+}
+
+bool GateSuite::ok() const {
+  return std::ranges::all_of(gates, [](const GateReport& gate) { return gate.verdict.ok; });
+}
+
+std::string verdict_word(const Check& check) {
+  if (check.ok) return "ok";
+  return check.why.empty() ? "failed" : "failed: " + check.why;
+}
+
+std::string change_text(const Check& check) {
+  if (!check.unit || !check.baseline || !check.value) return "";
+  return difference_text(*check.unit, *check.value - *check.baseline) +
+         percent_suffix(*check.baseline, *check.value);
+}
+
+std::string sentence_of(const Check& check) {
+  if (!check.unit)
+    return fmt::format("not the same {}: baseline {}; now {}", check.key, check.baseline_text,
+                       check.value_text);
+  std::string text = fmt::format("{} is {}", check.key, figure_text(*check.unit, check.value));
+  if (check.baseline) text += ", baseline " + figure_text(*check.unit, check.baseline);
+  if (const std::string change = change_text(check); !change.empty()) text += ", change " + change;
+  text += ", limit " + check.limit;
+  return check.why.empty() ? text : text + ": " + check.why;
+}
+
+std::string title_of(const GateReport& report) {
+  return "offprof gate " + (report.key.empty() ? report.trace : report.key);
+}
+
+const SiteDifference* largest_growth(const GateReport& report) {
+  const auto largest = std::ranges::max_element(report.sites, {}, &SiteDifference::difference);
+  return largest == report.sites.end() || largest->difference() <= 0 ? nullptr : &*largest;
+}
+
+std::string describe(const SaveSite& site) {
+  std::string text = site.op;
+  if (!site.module.empty()) text += " in " + site.module;
+  if (!site.line.empty()) text += ", " + site.line;
+  return text;
+}
+
+nlohmann::ordered_json to_json(const GateReport& report) {
+  auto checks = nlohmann::ordered_json::array();
+  for (const Check& check : report.verdict.checks) checks.push_back(to_json(check));
+  nlohmann::ordered_json json;
+  if (!report.key.empty()) json["key"] = report.key;
+  json["trace"] = report.trace;
+  json["baseline"] =
+      report.baseline.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(report.baseline);
+  json["checks"] = std::move(checks);
+  json["notes"] = report.verdict.notes;
+  json["saved_by_op_differences"] = ops_to_json(report.ops);
+  json["saved_by_site_differences"] = to_json(report.sites);
+  if (report.resident_change) json["resident_bytes_difference"] = *report.resident_change;
+  json["ok"] = report.verdict.ok;
+  if (report.times_are_modelled) json["times_are_modelled"] = true;
+  return json;
+}
+
+std::string to_text(const GateReport& report, const Page& page) {
+  std::string text =
+      verdict_text(report.verdict, page) + compared_text(report) + "\n\n" + details_text(report, page);
+  text += "\n" + times_line(report.times_are_modelled, page);
+  return report.verdict.ok ? text : text + failure_text(report, page);
+}
+
+nlohmann::ordered_json to_json(const GateSuite& suite) {
+  if (!suite.is_list) return to_json(suite.gates.front());
+  auto gates = nlohmann::ordered_json::array();
+  for (const GateReport& gate : suite.gates) gates.push_back(to_json(gate));
+  return {{"gates", std::move(gates)}, {"ok", suite.ok()}};
+}
+
+std::string to_text(const GateSuite& suite, const Page& page) {
+  if (!suite.is_list) return to_text(suite.gates.front(), page);
+  const auto failed =
+      std::ranges::count_if(suite.gates, [](const GateReport& gate) { return !gate.verdict.ok; });
+  std::string text =
+      failed == 0
+          ? page.paint(Tone::kGood, "gates passed") + fmt::format(": {}\n", suite.gates.size())
+          : page.paint(Tone::kBad, "gates failed") + fmt::format(": {} of {}\n", failed, suite.gates.size());
+  bool has_modelled_times = false;
+  for (const GateReport& gate : suite.gates) {
+    text += fmt::format("\n{}: {}", page.paint(Tone::kStrong, gate.key), verdict_text(gate.verdict, page));
+    if (!gate.verdict.ok || page.details || gate.explains) text += "\n" + details_text(gate, page);
+    if (!gate.verdict.ok && !gate.ops.empty() && !gate.explains)
+      text += "  Saved for backward: " + wrap(ops_text(gate.ops), page.width, 22) + "\n";
+    has_modelled_times |= gate.times_are_modelled;
+  }
+  text += "\n" + times_line(has_modelled_times, page);
+  if (failed == 0) return text;
+  const auto first =
+      std::ranges::find_if(suite.gates, [](const GateReport& gate) { return !gate.verdict.ok; });
+  const std::string key = shell_word(first->key);
+  text += fmt::format("By module and line: offprof gate --explain --key {}\n", key);
+  return text + fmt::format("If intended:        offprof gate --update --key {}\n", key);
+}
+
+}  // namespace offprof
