@@ -1,4 +1,12 @@
-# offprof_layer([SHARED name] [TORCH] SOURCES source.cpp... DEPENDS folder... [LIBS target...]): the library of the current
+# Options for code that never runs in an inner loop: compiled with little optimization, it takes a fifth less time to build.
+#
+# With this little optimization, g++ 12 warns about copies beyond the end of strings, and about uninitialized values
+# in empty std::optional, in correct code (GCC bugs 105329 and 80635). Other configurations than Release compile the same
+# code with these warnings.
+set(OFFPROF_COLD_OPTIONS $<$<CONFIG:Release>:-O1>
+  "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-maybe-uninitialized>")
+
+# offprof_layer([SHARED name] [TORCH] [COLD] SOURCES source.cpp... DEPENDS folder... [LIBS target...]): the library of the current
 # folder.
 #
 #   SOURCES  the folder's sources; a folder of headers alone has none
@@ -6,11 +14,12 @@
 #            scripts/lint.sh compares this list with the includes.
 #   LIBS     libraries of others
 #   TORCH    the folder includes LibTorch
+#   COLD     none of the folder's code runs in an inner loop (OFFPROF_COLD_OPTIONS)
 #   SHARED   a shared library of that name, which is opened at run time
 #
 # The target is offprof_ and the folder's path, with underscores: offprof_traces_base.
 function(offprof_layer)
-  cmake_parse_arguments(ARG "TORCH" "SHARED" "SOURCES;DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;COLD" "SHARED" "SOURCES;DEPENDS;LIBS" ${ARGN})
   offprof_layer_target(target "${CMAKE_CURRENT_SOURCE_DIR}")
   set(libs offprof_compile_options)
   foreach(folder IN LISTS ARG_DEPENDS)
@@ -33,6 +42,9 @@ function(offprof_layer)
     add_library(${target} STATIC ${ARG_SOURCES})
   endif()
   target_link_libraries(${target} PUBLIC ${libs} ${ARG_LIBS})
+  if(ARG_COLD)
+    target_compile_options(${target} PRIVATE ${OFFPROF_COLD_OPTIONS})
+  endif()
   if(ARG_TORCH)
     target_precompile_headers(${target} REUSE_FROM offprof_torch_precompiled)
   endif()

@@ -16,14 +16,8 @@ endfunction()
 set(OFFPROF_TEST_REPORTS "${CMAKE_BINARY_DIR}/test_reports")
 set(OFFPROF_CUDA_CASES_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/cuda_cases.cmake")
 
-# Tests are compiled with little optimization: that takes a fifth less time, and the code under test is optimized
-# anyway. All tests have the same options, so that they can share a precompiled header.
-#
-# With this little optimization, g++ 12 warns about copies beyond the end of strings, and about uninitialized values
-# in empty std::optional, in correct code (GCC bugs 105329 and 80635). The code for users is compiled with these
-# warnings.
-set(OFFPROF_TEST_OPTIONS -fPIC $<$<CONFIG:Release>:-O1>
-  "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-maybe-uninitialized>")
+# Tests are cold code. All have the same options, so that they can share a precompiled header.
+set(OFFPROF_TEST_OPTIONS -fPIC ${OFFPROF_COLD_OPTIONS})
 
 # offprof_precompiled(NAME LIBS lib... HEADERS header...): compiles headers once for all test programs.
 function(offprof_precompiled name)

@@ -32,7 +32,7 @@ MOST_FILES = 40
 LAYER = re.compile(r"^offprof_layer\((.*?)\)$", re.DOTALL | re.MULTILINE)
 INCLUDE = re.compile(rf'^#include "((?:{"|".join(MODULES)})/[^"]+)"', re.MULTILINE)
 TORCH_INCLUDE = re.compile(r"^#include <(?:torch|ATen|c10|caffe2)/", re.MULTILINE)
-KEYWORDS = {"SOURCES", "DEPENDS", "LIBS", "SHARED", "TORCH"}
+KEYWORDS = {"SOURCES", "DEPENDS", "LIBS", "SHARED", "TORCH", "COLD"}
 
 
 class Layer:
