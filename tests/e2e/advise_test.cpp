@@ -55,7 +55,7 @@ TEST(Advise, RecommendsWhatARunMeasures) {
 /// Returns the memory that a run of the transformer with this batch takes, with nothing done.
 Bytes taken_by_batch(std::int64_t batch) {
   const std::string input = "int64[" + std::to_string(batch) + ",128]<512";
-  return report_of({"run", transformer(), "--device", "virtual:h200", "--input", input, "--input",
+  return report_of({"run", transformer(), "--device", "virtual:h200", "--input",
                     input})["measured"]["device_reserved_peak_bytes"];
 }
 
