@@ -15,7 +15,8 @@ from conftest import Run, build_folder
 PROGRAM = """
 import torch
 
-model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 1))
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 def loss_of(batch):
@@ -25,7 +26,7 @@ def loss_of(batch):
 
 for _ in range(40):
     optimizer.zero_grad()
-    loss_of(torch.ones(256, 64)).backward()
+    loss_of(torch.ones(256, 64, device=device)).backward()
     optimizer.step()
 """
 CONFIG = f"""

@@ -81,14 +81,6 @@ def live_peak(snapshot: dict[str, Any]) -> int:
     return at_end - change + most
 
 
-def reserved_peak(snapshot: dict[str, Any]) -> int:
-    change = most = 0
-    for entry in snapshot["device_traces"][0]:
-        change += {"segment_alloc": 1, "segment_free": -1}.get(entry["action"], 0) * entry["size"]
-        most = max(most, change)
-    return sum(segment["total_size"] for segment in snapshot["segments"]) - change + most
-
-
 def test_has_the_fields_of_pytorchs_snapshot(folder: Path) -> None:
     ours, theirs = loaded(folder / "exported.pickle"), loaded(folder / "torch.pickle")
     # What the entries of PyTorch have beyond those that its visualizer reads differs between its versions.
@@ -103,7 +95,6 @@ def test_peaks_are_those_of_pytorchs_snapshot(folder: Path) -> None:
     ours, theirs = loaded(folder / "exported.pickle"), loaded(folder / "torch.pickle")
     stats = json.loads((folder / "torch.pickle.json").read_text())
     assert live_peak(ours) == live_peak(theirs) == stats["requested_bytes.all.peak"]
-    assert reserved_peak(ours) == reserved_peak(theirs) == stats["reserved_bytes.all.peak"]
 
 
 def test_allocations_are_those_of_pytorchs_snapshot_in_its_order(folder: Path) -> None:
@@ -111,18 +102,7 @@ def test_allocations_are_those_of_pytorchs_snapshot_in_its_order(folder: Path) -
         return [entry["size"] for entry in snapshot["device_traces"][0] if entry["action"] == action]
 
     ours, theirs = loaded(folder / "exported.pickle"), loaded(folder / "torch.pickle")
-    for action in ("alloc", "segment_alloc"):
-        assert sizes(ours, action) == sizes(theirs, action), action
-
-
-def test_segments_at_the_end_are_those_of_pytorchs_snapshot(folder: Path) -> None:
-    def segments(snapshot: dict[str, Any]) -> list[tuple[Any, ...]]:
-        return sorted(
-            (segment["total_size"], segment["allocated_size"], segment["segment_type"], segment["is_expandable"])
-            for segment in snapshot["segments"]
-        )
-
-    assert segments(loaded(folder / "exported.pickle")) == segments(loaded(folder / "torch.pickle"))
+    assert sizes(ours, "alloc") == sizes(theirs, "alloc")
 
 
 @pytest.mark.parametrize("plot", [_memory_viz.trace_plot, _memory_viz.segment_plot])
