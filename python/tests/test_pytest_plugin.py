@@ -97,7 +97,7 @@ def test_limits_relative_to_baselines(tmp_path: Path) -> None:
     larger = TEST.format(limit=limit).replace("4 <<", "5 <<")
     end = run_pytest(tmp_path, larger, "--offprof-device", "virtual:h100-80gb", *baselines)
     assert end.returncode == 1
-    assert "+1 MiB" in end.stdout
+    assert "+1.00 MiB" in end.stdout
 
 
 def test_update_needs_a_file(tmp_path: Path) -> None:
