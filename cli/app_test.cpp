@@ -94,9 +94,9 @@ TEST(App, ReportsAnUnknownFlagBeforeAMissingOne) {
 }
 
 TEST(App, NamesAMissingFlag) {
-  const CliRun run = run_words({"gate", "--trace", "t.json"});
+  const CliRun run = run_words({"export", "policy.json"});
   EXPECT_EQ(run.status, kBadInput);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("--baseline is required"), HasSubstr("offprof gate --help")));
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--to is required"), HasSubstr("offprof export --help")));
 }
 
 TEST(App, SuggestsTheMostSimilarAction) {

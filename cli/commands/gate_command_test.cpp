@@ -187,14 +187,14 @@ TEST_F(GateCommandTest, LimitsATimeByTheDeviationOfSeveralRuns) {
   };
   gate({"--update"});
   EXPECT_THAT(gate({"--limit", "step_time_ns<=+3sd"}).err, HasSubstr("needs a baseline of at least 5 runs"));
-  for (const Nanoseconds time : {9'000, 10'000, 11'000, 10'700}) {  // with 9300: mean 10000, deviation 857
+  for (const Nanoseconds time : {9'000, 10'000, 11'000, 10'700}) {  // with 9300: mean 10000, deviation 863
     write_time(time);
     EXPECT_EQ(gate({"--add"}).status, 0);
   }
-  write_time(12'571);
+  write_time(12'589);
   EXPECT_EQ(gate().status, 0) << gate().out;
-  EXPECT_THAT(unwrapped(gate().out), HasSubstr("mean 10 us, standard deviation 857 ns over 5 runs"));
-  write_time(12'573);
+  EXPECT_THAT(unwrapped(gate().out), HasSubstr("mean 10.0 us, standard deviation 863 ns over 5 runs"));
+  write_time(12'590);
   EXPECT_EQ(gate().status, 1);
   EXPECT_EQ(gate({"--limit", "step_time_ns<=+26%"}).status, 0);
 }
@@ -220,7 +220,7 @@ TEST_F(GateCommandTest, ExplainsByModuleAndLine) {
   write(trace);
   const CliRun run = gate({"--explain"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(unwrapped(run.out), HasSubstr("+1 KiB 1 to 1 aten::relu layers.*.mlp model.py:12"));
+  EXPECT_THAT(unwrapped(run.out), HasSubstr("+1.00 KiB 1 to 1 aten::relu layers.*.mlp model.py:12"));
   const auto json = nlohmann::json::parse(gate({"--format", "json"}).out);
   EXPECT_EQ(json["saved_by_site_differences"][0]["line"], "model.py:12");
 }

@@ -62,8 +62,8 @@ TEST_F(GithubFormat, AnnotatesTheLineThatGrewTheMost) {
   suite.gates[0].source_roots = {".", "src"};
   EXPECT_EQ(to_github(suite),
             "::error file=src/model.py,line=12,title=offprof gate llama/virtual%3Ah200%3A device_peak_bytes::"
-            "device_peak_bytes is 3 KiB, baseline 1 KiB, change +2 KiB (+200.0%25), limit <=+0%25"
-            "%0ASaved for backward: +2 KiB aten::gelu in layers.*.mlp, model.py:12\n");
+            "device_peak_bytes is 3.00 KiB, baseline 1.00 KiB, change +2.00 KiB (+200.0%25), limit <=+0%25"
+            "%0ASaved for backward: +2.00 KiB aten::gelu in layers.*.mlp, model.py:12\n");
 }
 
 TEST_F(GithubFormat, NamesNoFileOutsideOfTheRepository) {
@@ -119,7 +119,7 @@ TEST(JunitFormat, HasWhatItsReadersNeed) {
   EXPECT_STREQ(first.attribute("name").value(), "device_peak_bytes <=+0%");
   EXPECT_STREQ(first.attribute("classname").value(), "offprof gate llama/virtual:h200");
   EXPECT_THAT(first.child("failure").attribute("message").value(), HasSubstr("limit <=+0%"));
-  EXPECT_THAT(first.child_value("failure"), HasSubstr("+2 KiB aten::gelu, model.py:12"));
+  EXPECT_THAT(first.child_value("failure"), HasSubstr("+2.00 KiB aten::gelu, model.py:12"));
   EXPECT_FALSE(second.first_child());
   EXPECT_STREQ(tests.child_value("system-out"), "a note");
 }
@@ -140,8 +140,8 @@ TEST(MarkdownFormat, HasARowForEachCheck) {
   EXPECT_THAT(
       text,
       AllOf(HasSubstr("### offprof gate llama/virtual:h200: failed, 1 of 2 checks"),
-            HasSubstr("| device\\_peak\\_bytes | 1 KiB | 3 KiB | +2 KiB (+200.0%) | \\<=+0% | **failed** |"),
-            HasSubstr("| host\\_peak\\_bytes | 1 KiB | 512 B | -512 B (-50.0%) | \\<=+0% | ok |")));
+            HasSubstr("| device\\_peak\\_bytes | 1.00 KiB | 3.00 KiB | +2.00 KiB (+200.0%) | \\<=+0% | **failed** |"),
+            HasSubstr("| host\\_peak\\_bytes | 1.00 KiB | 512 B | -512 B (-50.0%) | \\<=+0% | ok |")));
 }
 
 TEST(MarkdownFormat, KeepsCellsApart) {
