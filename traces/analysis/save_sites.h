@@ -18,7 +18,7 @@ struct SaveSite {
   std::string op;
   std::string module;
   std::string line;  ///< `FILE:LINE`
-  auto operator<=>(const SaveSite&) const = default;
+  auto operator<=>(const SaveSite&) const = default;  // NOLINT(modernize-use-nullptr): compares with 0
 };
 
 /// Saved tensors and their bytes, by the place that saved them.
