@@ -157,7 +157,9 @@ void add_jobs(const Section& model, const std::string& name, const Defaults& def
   if (devices.empty())
     model.fail(fmt::format("model '{}' has no device", name), "Write devices = [\"virtual:h100-80gb\"].");
   for (const std::string& device : devices) {
-    GateJob job{.key = name + "/" + device, .run_words = run_words(model, program, device), .limits = limits};
+    GateJob job{.key = fmt::format("{}/{}", name, device),
+                .run_words = run_words(model, program, device),
+                .limits = limits};
     job.source_root = std::filesystem::path(program).parent_path().string();
     jobs.push_back(std::move(job));
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "traces/base/descriptor.h"
@@ -25,16 +27,37 @@ constexpr int kPassedOn[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 /// Signals that main handles or ignores (exit_cleanly_on_signals). The command must not inherit that.
 constexpr int kRestored[] = {SIGPIPE, SIGXFSZ};
 
-/// Signals that wait_for takes one by one; blocks them in this process during its lifetime.
+/// Thread that takes the held signals, while there are HeldSignals.
+pthread_t holder;
+
+/// Another thread, such as one of a library, has received the signal, which would otherwise end the process.
+void hand_to_holder(int signal) {
+  pthread_kill(holder, signal);
+}
+
+/// Signals that wait_for takes one by one; holds them back from this process during its lifetime. For one
+/// thread at a time.
 class HeldSignals {
  public:
   HeldSignals() {
+    holder = pthread_self();
     sigemptyset(&held_);
     sigaddset(&held_, SIGCHLD);
     for (const int signal : kPassedOn) sigaddset(&held_, signal);
-    sigprocmask(SIG_BLOCK, &held_, &before_);
+    pthread_sigmask(SIG_BLOCK, &held_, &before_);
+    for (std::size_t i = 0; i < actions_.size(); ++i) {
+      sigaction(kPassedOn[i], nullptr, &actions_[i]);
+      if (actions_[i].sa_handler == SIG_IGN) continue;  // the command inherits that
+      struct sigaction handing {};
+      handing.sa_handler = hand_to_holder;
+      handing.sa_flags = SA_RESTART;
+      sigaction(kPassedOn[i], &handing, nullptr);
+    }
   }
-  ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  ~HeldSignals() {
+    for (std::size_t i = 0; i < actions_.size(); ++i) sigaction(kPassedOn[i], &actions_[i], nullptr);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
@@ -56,6 +79,7 @@ class HeldSignals {
 
  private:
   sigset_t held_{}, before_{};
+  std::array<struct sigaction, std::size(kPassedOn)> actions_{};  ///< before, of each of kPassedOn
 };
 
 /// Environment of this process with some variables set, as posix_spawn expects it.

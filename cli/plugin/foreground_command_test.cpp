@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "tests/support/test_folder.h"
 #include "traces/base/error.h"
@@ -41,6 +43,16 @@ TEST(ForegroundCommand, WritesStandardErrorToAFile) {
 
 // The shell sends the signal to this process, which passes it on to the shell.
 TEST(ForegroundCommand, PassesOnASignalFromAnotherProcess) {
+  EXPECT_EQ(run_in_foreground(
+                {"sh", "-c", "trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.01; done"}, {}),
+            (ForegroundEnd{9, SIGTERM}));
+}
+
+// The kernel gives a signal to any thread that does not block it.
+TEST(ForegroundCommand, PassesOnASignalThatAnotherThreadReceives) {
+  std::jthread other([](const std::stop_token& stop) {
+    while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
   EXPECT_EQ(run_in_foreground(
                 {"sh", "-c", "trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.01; done"}, {}),
             (ForegroundEnd{9, SIGTERM}));
