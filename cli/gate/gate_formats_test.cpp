@@ -139,9 +139,11 @@ TEST(MarkdownFormat, HasARowForEachCheck) {
   const std::string text = to_markdown(suite_of({failed_check(), passed_check()}));
   EXPECT_THAT(
       text,
-      AllOf(HasSubstr("### offprof gate llama/virtual:h200: failed, 1 of 2 checks"),
-            HasSubstr("| device\\_peak\\_bytes | 1.00 KiB | 3.00 KiB | +2.00 KiB (+200.0%) | \\<=+0% | **failed** |"),
-            HasSubstr("| host\\_peak\\_bytes | 1.00 KiB | 512 B | -512 B (-50.0%) | \\<=+0% | ok |")));
+      AllOf(
+          HasSubstr("### offprof gate llama/virtual:h200: failed, 1 of 2 checks"),
+          HasSubstr(
+              "| device\\_peak\\_bytes | 1.00 KiB | 3.00 KiB | +2.00 KiB (+200.0%) | \\<=+0% | **failed** |"),
+          HasSubstr("| host\\_peak\\_bytes | 1.00 KiB | 512 B | -512 B (-50.0%) | \\<=+0% | ok |")));
 }
 
 TEST(MarkdownFormat, KeepsCellsApart) {

@@ -17,7 +17,7 @@ namespace offprof {
 struct SaveSite {
   std::string op;
   std::string module;
-  std::string line;  ///< `FILE:LINE`
+  std::string line;                                   ///< `FILE:LINE`
   auto operator<=>(const SaveSite&) const = default;  // NOLINT(modernize-use-nullptr): compares with 0
 };
 
