@@ -32,6 +32,7 @@ CANNOT_RUN: dict[str, str] = {
     "offprof advise train.py --device virtual:h100-80gb --goal batch --size-argument --batch-size -- --batch-size 8": (
         "the tests' train.py has no such argument"
     ),
+    "offprof exec -- torchrun --nproc-per-node 4 train.py": "setup.sh links torch without its commands, such as torchrun",
 }
 
 # A step takes a few milliseconds. A recording calibrates longer steps for seconds each time.
