@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
+#include <future>
 #include <thread>
 
 #include "tests/support/test_folder.h"
@@ -50,12 +50,13 @@ TEST(ForegroundCommand, PassesOnASignalFromAnotherProcess) {
 
 // The kernel gives a signal to any thread that does not block it.
 TEST(ForegroundCommand, PassesOnASignalThatAnotherThreadReceives) {
-  std::jthread other([](const std::stop_token& stop) {
-    while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  });
+  std::promise<void> ended;
+  std::thread other([&] { ended.get_future().wait(); });
   EXPECT_EQ(run_in_foreground(
                 {"sh", "-c", "trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.01; done"}, {}),
             (ForegroundEnd{9, SIGTERM}));
+  ended.set_value();
+  other.join();
 }
 
 // The shell sends SIGINT to the group that this program, the shell and nobody else are in, and SIGTERM to

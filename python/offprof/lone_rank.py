@@ -65,7 +65,7 @@ class LoneStore(dist.Store):
         with self._lock:
             value = self._values.get(key)
             if value is None and _KEY_OF_UNIQUE_ID.search(key):
-                # As long as NCCL's, and another for each key.
+                # The length is that of NCCL's ids, and each key has another value.
                 value = key.encode()[-_UNIQUE_ID_BYTES:].rjust(_UNIQUE_ID_BYTES, b"\0")
                 self._values[key] = value
         if value is None:

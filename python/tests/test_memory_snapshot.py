@@ -83,7 +83,7 @@ def live_peak(snapshot: dict[str, Any]) -> int:
 
 def test_has_the_fields_of_pytorchs_snapshot(folder: Path) -> None:
     ours, theirs = loaded(folder / "exported.pickle"), loaded(folder / "torch.pickle")
-    # What the entries of PyTorch have beyond those that its visualizer reads differs between its versions.
+    # PyTorch's entries have more keys than its visualizer reads, and they differ between its versions.
     assert set(ours) <= set(theirs)
     segment, block = theirs["segments"][0], theirs["segments"][0]["blocks"][0]
     assert set(ours["segments"][0]) <= set(segment) | {"segment_pool_id"}

@@ -124,12 +124,7 @@ nlohmann::ordered_json to_json(const AdviceReport& report) {
   auto& ways = json["ways"] = nlohmann::ordered_json::array();
   for (const Way& way : advice.ways) ways.push_back(way_to_json(way));
   json["floor"] = to_json(make_floor_report(advice, report.plain));
-  json["unrecorded"] = unrecorded_to_json(advice.unrecorded);
-  json["recordings"] = advice.recordings;
-  json["policies_tried"] = advice.replayed;
-  json["run"] = report.instructions.run;
-  if (const auto& words = report.instructions.policy_command; !words.empty()) json["policy_command"] = words;
-  json["notes"] = report.notes;
+  add_search(json, report);
   return json;
 }
 

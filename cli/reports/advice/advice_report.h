@@ -27,6 +27,17 @@ std::string confirmation_text(const Way& way, const Page& page);
 std::string count_text(std::size_t count, const std::string& noun);
 nlohmann::ordered_json way_to_json(const Way& way);
 nlohmann::ordered_json unrecorded_to_json(const std::vector<UnrecordedConfiguration>& unrecorded);
+/// Adds what was recorded and tried, the commands to run next, and the notes of an AdviceReport or
+/// SizeReport.
+template <class Report>
+void add_search(nlohmann::ordered_json& json, const Report& report) {
+  json["unrecorded"] = unrecorded_to_json(report.advice.unrecorded);
+  json["recordings"] = report.advice.recordings;
+  json["policies_tried"] = report.advice.replayed;
+  json["run"] = report.instructions.run;
+  if (const auto& words = report.instructions.policy_command; !words.empty()) json["policy_command"] = words;
+  json["notes"] = report.notes;
+}
 
 nlohmann::ordered_json to_json(const AdviceReport& report);
 std::string to_text(const AdviceReport& report, const Page& page);

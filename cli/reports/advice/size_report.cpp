@@ -122,12 +122,7 @@ nlohmann::ordered_json to_json(const SizeReport& report) {
     ways.back()["size"] = way.size;
     if (way.is_limited_by_recording) ways.back()["is_limited_by_recording"] = true;
   }
-  json["unrecorded"] = unrecorded_to_json(advice.unrecorded);
-  json["recordings"] = advice.recordings;
-  json["policies_tried"] = advice.replayed;
-  json["run"] = report.instructions.run;
-  if (const auto& words = report.instructions.policy_command; !words.empty()) json["policy_command"] = words;
-  json["notes"] = report.notes;
+  add_search(json, report);
   return json;
 }
 
