@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,70 @@ def report_of(offprof: Run) -> Callable[..., dict[str, Any]]:
         return report
 
     return run
+
+
+@dataclass
+class Executed:
+    """Result of a command line `offprof exec`."""
+
+    status: int
+    out: str
+    err: str
+    report: dict[str, Any]
+
+    @property
+    def processes(self) -> list[dict[str, Any]]:
+        """The processes that used the GPU."""
+        processes: list[dict[str, Any]] = self.report["processes"]
+        return processes
+
+    @property
+    def process(self) -> dict[str, Any]:
+        """The only process that used the GPU."""
+        assert len(self.processes) == 1, self.err
+        return self.processes[0]
+
+    def of_rank(self, rank: int) -> dict[str, Any]:
+        """The process of that rank."""
+        found = [process for process in self.processes if process.get("rank") == rank]
+        assert len(found) == 1, self.err
+        return found[0]
+
+    def collectives(self, rank: int = 0) -> dict[str, dict[str, Any]]:
+        """The collectives of a rank by name."""
+        return {each["name"]: each for each in self.of_rank(rank)["collectives"]}
+
+
+Exec = Callable[..., Executed]
+
+
+def run_under_exec(
+    folder: Path,
+    options: Iterable[object],
+    command: Iterable[object],
+    script: str = "",
+    variables: dict[str, str] | None = None,
+    timeout_s: float | None = None,
+) -> Executed:
+    """Runs a command under `offprof exec` in the folder; with a script, that script with the command's words."""
+    if script:
+        path = folder / "script.py"
+        path.write_text(textwrap.dedent(script))
+        command = (sys.executable, path, *command)
+    output = folder / "report.json"
+    output.unlink(missing_ok=True)
+    line = [build_folder() / "offprof", "exec", "--format", "json", "-o", output, *options, "--", *command]
+    done = subprocess.run(
+        [str(word) for word in line],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, **(variables or {})},
+        timeout=timeout_s,
+    )
+    report = json.loads(output.read_text()) if output.exists() else {}
+    return Executed(done.returncode, done.stdout, done.stderr, report)
 
 
 def write_policy(path: Path, name: str, **settings: Any) -> str:

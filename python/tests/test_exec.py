@@ -8,66 +8,27 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from conftest import Exec, Executed, build_folder, run_under_exec
 
 
 @pytest.fixture(scope="session")
 def program() -> str:
-    """Path of the program offprof. CTest sets the build folder; otherwise it is that of the release build."""
-    build = os.environ.get("OFFPROF_BUILD", Path(__file__).resolve().parents[2] / "build")
-    return str(Path(build) / "offprof")
-
-
-@dataclass
-class Executed:
-    """Result of a command line `offprof exec`."""
-
-    status: int
-    out: str
-    err: str
-    report: dict[str, Any]
-
-    @property
-    def processes(self) -> list[dict[str, Any]]:
-        processes: list[dict[str, Any]] = self.report["processes"]
-        return processes
-
-    @property
-    def process(self) -> dict[str, Any]:
-        """The only process that used the GPU."""
-        assert len(self.processes) == 1, self.err
-        return self.processes[0]
-
-
-Exec = Callable[..., Executed]
+    """Path of the program offprof."""
+    return str(build_folder() / "offprof")
 
 
 @pytest.fixture
-def execute(program: str, tmp_path: Path) -> Exec:
+def execute(tmp_path: Path) -> Exec:
     """A function that runs a command, or a Python script, under `offprof exec`."""
 
     def run(
         *words: str, script: str = "", options: tuple[str, ...] = (), variables: dict[str, str] | None = None
     ) -> Executed:
-        command = list(words)
-        if script:
-            path = tmp_path / "script.py"
-            path.write_text(textwrap.dedent(script))
-            command = [sys.executable, str(path), *words]
-        output = tmp_path / "report.json"
-        line = [program, "exec", "--format", "json", "-o", str(output), *options, "--", *command]
-        done = subprocess.run(
-            line, capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, **(variables or {})}
-        )
-        report = json.loads(output.read_text()) if output.exists() else {}
-        return Executed(done.returncode, done.stdout, done.stderr, report)
+        return run_under_exec(tmp_path, options, words, script, variables)
 
     return run
 

@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
-import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import build_folder
+from conftest import Exec, Executed, run_under_exec
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "tests" / "programs" / "ranks"
 WORLDS = (2, 4) if os.environ.get("OFFPROF_TEST_EXTENT") == "full" else (2,)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
-
-
-@dataclass
-class Executed:
-    """Result of a command line `offprof exec`."""
-
-    status: int
-    out: str
-    err: str
-    report: dict[str, Any]
-
-    def of_rank(self, rank: int) -> dict[str, Any]:
-        """The process of that rank."""
-        found = [process for process in self.report["processes"] if process.get("rank") == rank]
-        assert len(found) == 1, self.err
-        process: dict[str, Any] = found[0]
-        return process
-
-    def collectives(self, rank: int = 0) -> dict[str, dict[str, Any]]:
-        """The collectives of a rank by name."""
-        return {each["name"]: each for each in self.of_rank(rank)["collectives"]}
-
-
-Exec = Callable[..., Executed]
 
 
 @pytest.fixture
@@ -49,24 +19,7 @@ def execute(tmp_path: Path) -> Exec:
     """A function that runs a command, or a Python script, under `offprof exec` with options."""
 
     def run(*options: object, command: tuple[object, ...] = (), script: str = "") -> Executed:
-        if script:
-            path = tmp_path / "script.py"
-            path.write_text(textwrap.dedent(script))
-            command = (sys.executable, path)
-        output = tmp_path / "report.json"
-        output.unlink(missing_ok=True)
-        line = [build_folder() / "offprof", "exec", "--format", "json", "-o", output, *options, "--", *command]
-        done = subprocess.run(
-            [str(word) for word in line],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            timeout=300,
-        )
-        report = json.loads(output.read_text()) if output.exists() else {}
-        return Executed(done.returncode, done.stdout, done.stderr, report)
+        return run_under_exec(tmp_path, options, command, script, {"OMP_NUM_THREADS": "1"}, timeout_s=300)
 
     return run
 
