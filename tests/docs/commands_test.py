@@ -1,5 +1,6 @@
 """Tests commands.py, and that run_commands.py fails where a page and the program do not agree."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -86,11 +87,13 @@ class Quotes(unittest.TestCase):
 class RunCommands(unittest.TestCase):
     """Over a program that knows `ok`, which ends with status 0, and whose help has --known."""
 
-    def run_on(self, page, subpage=None):
+    def run_on(self, page, subpage=None, cannot_run=None):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "docs").mkdir()
-            (root / "tests").mkdir()
+            (root / "tests" / "docs").mkdir(parents=True)
+            if cannot_run is not None:
+                (root / "tests" / "docs" / "cannot_run.json").write_text(json.dumps(cannot_run))
             (root / "build").mkdir()
             (root / "README.md").write_text(page)
             if subpage is not None:
@@ -109,6 +112,16 @@ class RunCommands(unittest.TestCase):
     def test_passes_where_commands_end_as_the_page_says(self):
         done = self.run_on("```\noffprof ok\noffprof bad # exit status 1\n```\n`offprof ok --known`\n")
         self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_leaves_out_commands_that_are_listed(self):
+        done = self.run_on("```\noffprof ok\noffprof new\n```\n", cannot_run={"offprof new": "is new"})
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("2 commands, 1 of them not run", done.stdout)
+
+    def test_fails_where_a_listed_command_is_on_no_page(self):
+        done = self.run_on("```\noffprof ok\n```\n", cannot_run={"offprof old": "was removed"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("lists a command that is on no page: offprof old", done.stdout)
 
     def test_fails_where_a_command_does_not_work(self):
         done = self.run_on("```\noffprof ok\noffprof new\n```\n")

@@ -6,10 +6,11 @@ prints other words than the page quotes (see quotes.py).
 Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
 earlier ones made; docs/ and tests/ are there too, a small model of the zoo as MODEL.pt, and a training program as train.py. `python` is that of
 scripts/setup.sh --python, if it is installed. The commands that commands.py finds are run, except
-those that need a GPU and those in CANNOT_RUN. Commands within prose are not run: their options are looked up in the help of the program.
+those that need a GPU and those in cannot_run.json. Commands within prose are not run: their options are looked up in the help of the program.
 """
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -22,18 +23,8 @@ from pathlib import Path
 import commands
 import quotes
 
-# Commands that do not run here, by their text, each with the reason. One that no page has any more is a failure.
-LARGE_CARD = (
-    "the largest batch of a small model on such a card takes many recordings; tests/e2e/advise_test.cpp searches one"
-)
-CANNOT_RUN: dict[str, str] = {
-    "offprof advise MODEL.pt --device virtual:h100-80gb --goal batch": LARGE_CARD,
-    "offprof advise MODEL.pt --device virtual:h100-80gb --goal sequence": LARGE_CARD,
-    "offprof advise train.py --device virtual:h100-80gb --goal batch --size-argument --batch-size -- --batch-size 8": (
-        "the tests' train.py has no such argument"
-    ),
-    "offprof exec -- torchrun --nproc-per-node 4 train.py": "setup.sh links torch without its commands, such as torchrun",
-}
+# Below the root: a JSON object of commands that do not run here, each with the reason. One that no page has is a failure.
+CANNOT_RUN = Path("tests") / "docs" / "cannot_run.json"
 
 # A step takes a few milliseconds. A recording calibrates longer steps for seconds each time.
 SMALL_MODEL = "--batch 2 --seq 32 --width 64"
@@ -79,6 +70,12 @@ class Folder:
         return running.returncode, output.decode(errors="replace")
 
 
+def cannot_run(root):
+    """The commands of CANNOT_RUN, by their text, with the reason; none where there is no such file."""
+    path = root / CANNOT_RUN
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def run_page(page, found, root, program):
     """What does not end as the page says, a message each."""
     failures = []
@@ -89,8 +86,6 @@ def run_page(page, found, root, program):
             if status != 0:
                 return [f"{page}: no model for MODEL.pt: {output}"]
         for command in found:
-            if command.needs_gpu or command.text in CANNOT_RUN:
-                continue
             if "train.py" in command.text and not folder.has_python:
                 print(f"not run: {command.text}; scripts/setup.sh --python installs its Python", flush=True)
                 continue
@@ -136,16 +131,16 @@ def main():
     options = parser.parse_args()
     root, program = options.root.resolve(), options.program.resolve()
     seen: set[str] = set()
-    need_gpu: set[str] = set()
+    not_run = set(cannot_run(root))
     failures = []
     for path in pages(root):
         page, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
         found = commands.commands(page, text)
         seen.update(command.text for command in found)
-        need_gpu.update(command.text for command in found if command.needs_gpu)
-        failures += run_page(page, found, root, program) + unknown_options(page, text, program)
-    failures += [f"CANNOT_RUN lists a command that is on no page: {text}" for text in CANNOT_RUN if text not in seen]
-    not_run = need_gpu | (seen & set(CANNOT_RUN))
+        not_run.update(command.text for command in found if command.needs_gpu)
+        can_run = [command for command in found if command.text not in not_run]
+        failures += run_page(page, can_run, root, program) + unknown_options(page, text, program)
+    failures += [f"{CANNOT_RUN} lists a command that is on no page: {text}" for text in sorted(not_run - seen)]
     if seen <= not_run:
         failures.append("no page has a command to run")
     for failure in failures:
