@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <utility>
 
 #include "cli/advice/failure_reason.h"
@@ -84,15 +83,9 @@ std::optional<Metrics> ChildRecorder::confirm(const Way& way) {
 }
 
 int ChildRecorder::run(const std::vector<std::string>& words, bool expands_segments) const {
-  std::vector<std::string> command = {"/proc/self/exe"};
-  std::error_code error;
-  command.front() = std::filesystem::read_symlink(command.front(), error).string();
-  std::ranges::copy(words, std::back_inserter(command));
   std::map<std::string, std::string> variables;
   if (expands_segments) variables[kAllocatorVariable] = kExpandableSegments;
-  const ForegroundEnd end = run_in_foreground(command, variables, CommandOutput::kDiscarded, errors_);
-  if (end.signal != 0) throw EndedBySignal{end.signal};
-  return end.status;
+  return run_this_program(words, variables, errors_);
 }
 
 }  // namespace offprof

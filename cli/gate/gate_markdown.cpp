@@ -58,10 +58,10 @@ std::string site_rows(const GateReport& report) {
 }
 
 std::string section(const GateReport& report) {
-  const auto failed = std::ranges::count(report.verdict.checks, false, &Check::ok);
   const std::string verdict =
-      report.verdict.ok ? fmt::format("passed, {} checks", report.verdict.checks.size())
-                        : fmt::format("failed, {} of {} checks", failed, report.verdict.checks.size());
+      report.verdict.ok
+          ? fmt::format("passed, {} checks", report.verdict.checks.size())
+          : fmt::format("failed, {} of {} checks", failures_of(report.verdict), report.verdict.checks.size());
   std::string text = fmt::format("### {}: {}\n\n", cell(title_of(report)), verdict) + check_rows(report);
   for (const std::string& note : report.verdict.notes) text += "\n- " + cell(note);
   if (!report.verdict.notes.empty()) text += "\n";

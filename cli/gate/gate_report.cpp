@@ -97,9 +97,8 @@ std::string ops_text(const std::vector<OpDifference>& ops) {
 std::string verdict_text(const GateResult& verdict, const Page& page) {
   if (verdict.ok)
     return page.paint(Tone::kGood, "gate passed") + fmt::format(": {} checks\n", verdict.checks.size());
-  const auto failed = std::ranges::count(verdict.checks, false, &Check::ok);
   return page.paint(Tone::kBad, "gate failed") +
-         fmt::format(": {} of {} checks\n", failed, verdict.checks.size());
+         fmt::format(": {} of {} checks\n", failures_of(verdict), verdict.checks.size());
 }
 
 /// Returns the table of `--explain`.
@@ -206,6 +205,10 @@ std::string sentence_of(const Check& check) {
 
 std::string title_of(const GateReport& report) {
   return "offprof gate " + (report.key.empty() ? report.trace : report.key);
+}
+
+std::size_t failures_of(const GateResult& verdict) {
+  return static_cast<std::size_t>(std::ranges::count(verdict.checks, false, &Check::ok));
 }
 
 const SiteDifference* largest_growth(const GateReport& report) {

@@ -67,6 +67,9 @@ std::string sentence_of(const Check& check);
 /// Returns `offprof gate`, and the key or the trace of the report.
 std::string title_of(const GateReport& report);
 
+/// Returns the number of checks that failed.
+std::size_t failures_of(const GateResult& verdict);
+
 /// Returns the place that grew the most; nullptr if none grew.
 const SiteDifference* largest_growth(const GateReport& report);
 /// Returns `aten::gelu in layers.*.mlp, model.py:12`.

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 
@@ -211,6 +212,16 @@ ForegroundEnd run_in_foreground(const std::vector<std::string>& words,
   const HeldSignals signals;
   const GroupWitness group(signals);
   return wait_for(spawn(words, variables, signals.before(), output, error_path), signals, group);
+}
+
+int run_this_program(const std::vector<std::string>& words,
+                     const std::map<std::string, std::string>& variables, const std::string& error_path) {
+  std::error_code error;
+  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe", error).string()};
+  command.insert(command.end(), words.begin(), words.end());
+  const ForegroundEnd end = run_in_foreground(command, variables, CommandOutput::kDiscarded, error_path);
+  if (end.signal != 0) throw EndedBySignal{end.signal};
+  return end.status;
 }
 
 }  // namespace offprof

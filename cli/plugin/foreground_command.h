@@ -28,13 +28,19 @@ struct EndedBySignal {
 /// is discarded and for `error_path`, the file for its standard error (empty: inherited), and the
 /// environment, in which `variables` are set. Signals that another process sends to this process alone while
 /// the command runs (SIGINT, SIGQUIT, SIGTERM, SIGHUP) are sent on to the command. A signal that a terminal
-/// or another process sends to the process group has reached the command already. The caller must have no
-/// other thread.
+/// or another process sends to the process group has reached the command already. The caller may have other
+/// threads, but only one of them may call this at a time.
 ///
 /// Throws Error (input) if there is no such command or it cannot be executed.
 ForegroundEnd run_in_foreground(const std::vector<std::string>& words,
                                 const std::map<std::string, std::string>& variables,
                                 CommandOutput output = CommandOutput::kInherited,
                                 const std::string& error_path = {});
+
+/// Runs this program itself with those words, as run_in_foreground does, and discards its standard output;
+/// `error_path` is the file for its standard error. Returns its exit status. Throws EndedBySignal if this
+/// process received a signal meanwhile.
+int run_this_program(const std::vector<std::string>& words,
+                     const std::map<std::string, std::string>& variables, const std::string& error_path);
 
 }  // namespace offprof
