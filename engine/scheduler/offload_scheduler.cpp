@@ -33,6 +33,11 @@ bool plan_names(const Policy& policy, SavedId tensor) {
   return !policy.tensors || std::ranges::binary_search(*policy.tensors, tensor);
 }
 
+/// The sum to compare with the prefetch window, whose 0 stands for no prefetch.
+Bytes sum_ahead(Bytes bytes) {
+  return std::max<Bytes>(bytes, 1);
+}
+
 /// Size of the copy of a tensor: that of its storage, or of the encoded storage.
 Bytes bytes_of_copy(const PackRequest& request, const RuledPlacement& rule) {
   return rule && rule->encoded_bytes > 0 ? rule->encoded_bytes : request.storage_bytes;
@@ -148,6 +153,7 @@ bool OffloadScheduler::take_disk(const CopyCommand& copy) {
 CopyId OffloadScheduler::add_copy(SavedId tensor, const PackRequest& request, const Copy& copy) {
   const auto id = static_cast<CopyId>(copies_.size());
   copies_.push_back(copy);
+  smallest_copy_bytes_ = std::min(smallest_copy_bytes_, sum_ahead(copy.bytes));
   live_copies_.add({request.storage, request.version});
   copy_of_[tensor] = id;
   return id;
@@ -317,14 +323,18 @@ std::span<const SavedId> OffloadScheduler::order() const {
 }
 
 void OffloadScheduler::prefetch_after(SavedId tensor) {
-  if (memory_is_short_ && disk_bytes_ == 0) return;
   if (order_position_.empty()) begin_backward();
+  // Without a window, copy_in_next only notes the least refused sum, which is at least the smallest copy.
+  const bool looks_ahead =
+      policy_.prefetch_bytes > 0 || limit_ranges_.prefetch_bytes.end > smallest_copy_bytes_;
+  const bool copies_ahead = looks_ahead && !memory_is_short_;
+  if (!copies_ahead && disk_bytes_ == 0) return;
   if (tensor < static_cast<SavedId>(order_position_.size()) && order_position_[tensor] >= 0) {
     const auto next = static_cast<std::size_t>(order_position_[tensor]) + 1;
     next_in_order_ = std::max(next_in_order_, next);
     next_to_read_ = std::max(next_to_read_, next);
   }
-  if (!memory_is_short_) copy_in_next();
+  if (copies_ahead) copy_in_next();
   if (disk_bytes_ > 0) read_next();
 }
 
@@ -336,7 +346,7 @@ void OffloadScheduler::copy_in_next() {
       ++next_in_order_;
       continue;
     }
-    const Bytes sum = std::max<Bytes>(ahead_bytes_ + copies_[id].bytes, 1);  // 0 stands for no prefetch
+    const Bytes sum = sum_ahead(ahead_bytes_ + copies_[id].bytes);
     if (sum > policy_.prefetch_bytes) return limit_ranges_.prefetch_bytes.refuse(sum);
     limit_ranges_.prefetch_bytes.allow(sum);
     if (is_on_disk(id) && !window_.bring_ahead(fields_of(id), *executor_)) return;

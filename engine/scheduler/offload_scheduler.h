@@ -159,6 +159,7 @@ class OffloadScheduler final : public Scheduler {
   std::vector<Bytes> kept_bytes_;  ///< by saved tensor; 0 if not kept
   std::vector<int> kept_users_;    ///< by saved tensor: autograd, and the tensors to be recomputed from it
   std::vector<Copy> copies_;
+  Bytes smallest_copy_bytes_ = LimitRange::kNoEnd;  ///< at least 1
   CopyIndex live_copies_;
   /// No copy before it is in the stash. Copies join the stash in the order of their numbers.
   CopyId first_stashed_ = 0;
