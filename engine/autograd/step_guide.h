@@ -27,10 +27,15 @@ struct StepGuide {
   /// Empty: `placements` is used.
   std::function<RuledPlacement(const at::Tensor& value)> place{};
   /// Returns the placement of each saved tensor as it is saved, instead of `placements` and `place`: for
-  /// steps that need not be alike. It must not recompute. Empty: the others are used.
+  /// steps that need not be alike. Empty: the others are used.
   std::function<RuledPlacement(SavedId tensor, const at::Tensor& value, const PackRequest& request)> decide{};
-  /// Recompute steps of the recomputations in `placements`, by Recomputation::tensor.
+  /// Recompute steps of the recomputations in placements, by Recomputation::tensor.
   std::unordered_map<SavedId, std::shared_ptr<const ExecutableRecomputation>> recomputations{};
+  /// Returns the generator state before a draw that recompute steps repeat. Empty: the step itself keeps the
+  /// states.
+  std::function<const RngState&(std::size_t draw)> state_before{};
+  /// Called when forward ends. Empty: nobody is told.
+  std::function<void()> on_forward_end{};
   /// Lets the scheduler move inputs that were made in the step, to see how long the program itself holds
   /// them.
   bool moves_inputs = false;

@@ -10,8 +10,9 @@
 namespace offprof {
 namespace {
 
-/// Returns the draws that the policy's recompute steps repeat; nullopt: none.
+/// Returns the draws that the policy's recompute steps repeat; nullopt: none, or the guide keeps them.
 std::optional<RandomDraws> draws_for(const StepGuide& guide, c10::Device device) {
+  if (guide.state_before) return std::nullopt;
   std::set<std::size_t> kept;
   for (const RuledPlacement& placement : guide.placements) {
     if (!placement || placement->recomputation == nullptr) continue;
@@ -32,6 +33,10 @@ StepRecompute::StepRecompute(const StepGuide& guide, c10::Device device, const s
 
 void StepRecompute::draw(const std::string& op) {
   if (draws_ && is_forward_) draws_->add({op, static_cast<SavedId>(held_.size())});
+}
+
+void StepRecompute::end_forward() {
+  if (std::exchange(is_forward_, false) && guide_.on_forward_end) guide_.on_forward_end();
 }
 
 void StepRecompute::drop(const DropForRecompute& command) {
@@ -55,9 +60,11 @@ c10::Storage StepRecompute::recompute(const Recompute& command) const {
   const Dropped& dropped = dropped_.at(command.copy);
   check_sources(command, dropped);
   check_draws(command, dropped);
-  const RecomputeInputs inputs = {
-      [&](SavedId tensor) { return storage_of(tensor); },
-      [&](std::size_t draw) -> const RngState& { return draws_->state_before(draw); }};
+  const RecomputeInputs inputs = {[&](SavedId tensor) { return storage_of(tensor); },
+                                  [&](std::size_t draw) -> const RngState& {
+                                    return guide_.state_before ? guide_.state_before(draw)
+                                                               : draws_->state_before(draw);
+                                  }};
   const c10::Storage storage = offprof::recompute(*dropped.recomputation, inputs).storage();
   TORCH_CHECK(static_cast<Bytes>(storage.nbytes()) == command.bytes, "saved tensor ", command.tensor, ": ",
               dropped.recomputation->name(), " produced ", storage.nbytes(), " bytes instead of ",

@@ -29,23 +29,14 @@ void read_sizes(nlohmann::json& settings) {
   }
 }
 
-/// Returns what the policy does that needs a recording of the step; empty: nothing.
-std::string needs_recording(const PolicyFile& file) {
-  if (file.parameters) return "offloads parameters";
-  if (recomputes(file.policy)) return "recomputes tensors (placement recompute)";
-  return {};
-}
-
 void refuse_unsupported(const PolicyFile& file, const std::string& base) {
-  const std::string what = needs_recording(file);
-  if (what.empty()) return;
-  throw input_error(
-      fmt::format(
-          "{}: the policy {}, which needs a recording of the step, so OffloadActivations cannot do it", base,
-          what),
-      "Train under this policy with `offprof run train.py --policy FILE --continue`, or tune a trace that "
-      "was "
-      "recorded without --transforms recompute and without --offload-params.");
+  if (!file.parameters) return;
+  throw input_error(fmt::format("{}: the policy offloads parameters, which needs a recording of the step, so "
+                                "OffloadActivations cannot do it",
+                                base),
+                    "Train under this policy with `offprof run train.py --policy FILE --continue`, or tune a "
+                    "trace that was "
+                    "recorded without --offload-params.");
 }
 
 /// Replaces members of the policy by `changes`.

@@ -12,7 +12,7 @@ namespace offprof {
 /// With settings the file's predicted figures do not hold, so the result has none.
 ///
 /// Throws Error (input) for what load_policy and policy_from_json reject, and for a policy that
-/// ProgramOffloading cannot carry out: one that recomputes or offloads parameters.
+/// ProgramOffloading cannot carry out: one that offloads parameters.
 PolicyFile offloading_policy(const std::string& base, const std::string& settings);
 
 /// Opens the disk that the policy needs, if it needs one, unless an earlier call opened the same one.

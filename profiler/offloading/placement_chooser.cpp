@@ -63,6 +63,24 @@ NotedPlacements::NotedPlacements(Policy its_policy, std::optional<Policy> its_fa
 }
 
 RuledPlacement PlacementChooser::choose(SavedId tensor, const at::Tensor& value, const PackRequest& request) {
+  RuledPlacement placement = if_recomputable(by_policy(tensor, value, request), tensor, value, request);
+  if (guard_) guard_->add(value, request);
+  return placement;
+}
+
+/// Replaces a placement that recomputes a tensor which this step cannot recompute. As in a recorded step, a
+/// plan decides about it, if there is one; else the tensor stays.
+RuledPlacement PlacementChooser::if_recomputable(const RuledPlacement& placement, SavedId tensor,
+                                                 const at::Tensor& value, const PackRequest& request) const {
+  if (!placement || placement->place != Place::kRecompute) return placement;
+  const bool is_known = placement->recomputation != nullptr && guard_;
+  if (is_known && guard_->allows(*placement->recomputation, tensor, value, request)) return placement;
+  if (noted_->policy.tensors && !has_left_plan_) return std::nullopt;
+  return ResolvedPlacement{Place::kDevice, PlacementReason::kUnfitToRecompute};
+}
+
+RuledPlacement PlacementChooser::by_policy(SavedId tensor, const at::Tensor& value,
+                                           const PackRequest& request) {
   if (noted_->policy.tensors && !has_left_plan_) has_left_plan_ = !is_noted(tensor, value);
   const bool is_movable =
       noted_->policy.scheduler == SchedulerKind::kTrl || request.movability == Movability::kMovable;

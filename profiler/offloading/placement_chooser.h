@@ -10,6 +10,7 @@
 
 #include "engine/scheduler/scheduler.h"
 #include "engine/transforms/transform.h"
+#include "profiler/offloading/recompute_guard.h"
 #include "profiler/offloading/saved_notes.h"
 #include "traces/model/policy.h"
 
@@ -17,7 +18,7 @@ namespace offprof {
 
 /// A policy's rules and plan, applied to the tensors of a noted step. Steps share it.
 struct NotedPlacements {
-  /// See the members. Neither policy may recompute.
+  /// See the members.
   NotedPlacements(Policy its_policy, std::optional<Policy> its_fallback,
                   std::shared_ptr<const SavedNotes> its_notes);
 
@@ -37,7 +38,10 @@ struct NotedPlacements {
 /// like the one that was noted.
 class PlacementChooser {
  public:
-  explicit PlacementChooser(std::shared_ptr<const NotedPlacements> noted) : noted_(std::move(noted)) {}
+  /// `guard` says which tensors the step can recompute; nullptr: none.
+  explicit PlacementChooser(std::shared_ptr<const NotedPlacements> noted,
+                            std::shared_ptr<RecomputeGuard> guard = nullptr)
+      : noted_(std::move(noted)), guard_(std::move(guard)) {}
 
   /// Returns the placement of the next saved tensor; nullopt: the threshold and the plan decide.
   RuledPlacement choose(SavedId tensor, const at::Tensor& value, const PackRequest& request);
@@ -46,6 +50,9 @@ class PlacementChooser {
   bool has_left_plan() const { return has_left_plan_; }
 
  private:
+  RuledPlacement by_policy(SavedId tensor, const at::Tensor& value, const PackRequest& request);
+  RuledPlacement if_recomputable(const RuledPlacement& placement, SavedId tensor, const at::Tensor& value,
+                                 const PackRequest& request) const;
   bool is_noted(SavedId tensor, const at::Tensor& value) const;
   bool has_noted_placement(SavedId tensor, const at::Tensor& value, const PackRequest& request) const;
   RuledPlacement without_plan(SavedId tensor, const at::Tensor& value, const PackRequest& request) const;
@@ -55,6 +62,7 @@ class PlacementChooser {
                               const PackRequest& request) const;
 
   std::shared_ptr<const NotedPlacements> noted_;
+  std::shared_ptr<RecomputeGuard> guard_;
   bool has_left_plan_ = false;
 };
 

@@ -17,6 +17,9 @@ namespace {
 /// sequences of several lengths make such a step sooner or later.
 constexpr int kMostObservedSteps = 20;
 
+/// Most steps that are observed until two save the same tensors, which a search for recompute steps needs.
+constexpr int kMostSearchedSteps = 8;
+
 /// Number of whole steps that the report covers.
 constexpr std::size_t kReportedSteps = 20;
 
@@ -31,7 +34,8 @@ bool encodes(const PolicyRule& rule) {
 /// Returns the number of steps to observe before the policy can be carried out. Every program has one: the
 /// inputs, which stay on the device, are known once the root modules are.
 int steps_to_observe(const Policy& policy) {
-  return policy.tensors ? kMostObservedSteps : 1;
+  if (policy.tensors) return kMostObservedSteps;
+  return recomputes(policy) ? kMostSearchedSteps : 1;
 }
 
 }  // namespace
@@ -51,6 +55,7 @@ ProgramOffloading::ProgramOffloading(PolicyFile file, Device& device, CodeLocato
 
 ProgramOffloading::~ProgramOffloading() {
   current_.reset();
+  end_guard();
   step_.reset();
 }
 
@@ -68,6 +73,10 @@ bool ProgramOffloading::needs_origins() const {
          (file_.policy.tensors && file_.fallback && names_origins(*fallback()));
 }
 
+bool ProgramOffloading::recomputes() const {
+  return offprof::recomputes(file_.policy) || (file_.fallback && offprof::recomputes(*fallback()));
+}
+
 /// Lets the fallback or, without one, the threshold take the place of the plan. Returns its name for notes.
 std::string ProgramOffloading::use_fallback() {
   std::string name = file_.fallback ? "the file's fallback" : "the threshold";
@@ -80,6 +89,7 @@ std::string ProgramOffloading::use_fallback() {
 Policy ProgramOffloading::policy_of_step() const {
   if (!observes()) return file_.policy;
   // The order of the reloads is not known yet, and the plan is not known to hold.
+  if (recomputes()) return preset_policy("keep");
   Policy policy = file_.policy.tensors && file_.fallback ? *fallback() : file_.policy;
   policy.tensors.reset();
   policy.prefetch_bytes = 0;
@@ -89,20 +99,40 @@ Policy ProgramOffloading::policy_of_step() const {
 
 StepOrder ProgramOffloading::order_of_step() {
   StepOrder order{.policy = policy_of_step(), .leaves_cache_peaks = true};
-  if (observes()) order.listener = &note_taker_.emplace(needs_origins() ? locate_ : nullptr);
+  if (observes()) {
+    order.listener = &note_taker_.emplace(needs_origins() ? locate_ : nullptr);
+    if (recomputes() && !OperatorNotes::is_taken()) note_taker_->search_recomputations(device_, *residents_);
+  }
   if (notes_) order.guide.backward_order = notes_->backward_order;
   if (!order.policy.rules.empty() || order.policy.tensors) {
     std::shared_ptr<const NotedPlacements> noted = observes() ? nullptr : placements_;
     if (!noted) noted = std::make_shared<const NotedPlacements>(order.policy, fallback(), notes_);
     if (!observes()) placements_ = noted;
     order.guide.transforms = noted->transforms;
-    chooser_ = std::make_shared<PlacementChooser>(std::move(noted));
+    begin_guard(order.guide);
+    chooser_ = std::make_shared<PlacementChooser>(std::move(noted), guard_);
     order.guide.decide = [chooser = chooser_](SavedId tensor, const at::Tensor& value,
                                               const PackRequest& request) {
       return chooser->choose(tensor, value, request);
     };
   }
   return order;
+}
+
+void ProgramOffloading::begin_guard(StepGuide& guide) {
+  if (observes() || !recomputations_ || recomputations_->executable().empty() || OperatorNotes::is_taken())
+    return;
+  guard_ = std::make_shared<RecomputeGuard>(device_, residents_, recomputations_);
+  guide.recomputations = recomputations_->executable();
+  guide.state_before = [guard = guard_](std::size_t draw) -> const RngState& {
+    return guard->state_before(draw);
+  };
+  guide.on_forward_end = [guard = guard_] { guard->end_forward(); };
+}
+
+void ProgramOffloading::end_guard() {
+  if (guard_) guard_->end_step();
+  guard_.reset();
 }
 
 void ProgramOffloading::begin_step(Boundary where) {
@@ -123,11 +153,12 @@ void ProgramOffloading::end_step(Boundary where) {
   step_->end();
   StepResult result = step_->finish();
   step_.reset();
+  end_guard();
   note_left_plan();
   const bool is_whole = where == begun_at_ && !result.ledger.empty();
   if (is_whole) add_result(std::move(result));
   if (note_taker_) {
-    SavedNotes notes = std::move(note_taker_->notes());
+    SavedNotes notes = note_taker_->take();
     note_taker_.reset();
     if (is_whole) learn(std::move(notes));
   }
@@ -149,17 +180,40 @@ void ProgramOffloading::add_result(StepResult result) {
 void ProgramOffloading::learn(SavedNotes notes) {
   const bool fits =
       file_.policy.tensors && fingerprint_of_saved(notes.program.saved) == file_.saved_fingerprint;
+  if (recomputes()) settle_recomputations(notes);
   notes_ = std::make_shared<const SavedNotes>(std::move(notes));
   placements_.reset();
   --observed_steps_left_;
-  if (fits || !file_.policy.tensors) observed_steps_left_ = 0;
+  if ((fits || !file_.policy.tensors) && (recomputations_ || !recomputes())) observed_steps_left_ = 0;
   if (observed_steps_left_ > 0) return;
   results_.clear();
+  note_missing_recomputations();
   if (!file_.policy.tensors || fits) return;
   user_notes_.push_back(fmt::format(
       "the policy names tensors of another program than this one, which saves other tensors: {} decides "
       "instead, so the predicted figures do not hold; record and tune this program",
       use_fallback()));
+}
+
+/// Settles the recompute steps if this step and the observed one before saved the same tensors. After the
+/// last observed step nothing is recomputed.
+void ProgramOffloading::settle_recomputations(SavedNotes& notes) {
+  notes.program.recomputations.emplace();
+  const bool is_repeated =
+      notes_ && fingerprint_of_saved(notes_->program.saved) == fingerprint_of_saved(notes.program.saved);
+  if (!is_repeated) return recomputations_.reset();
+  std::vector<FoundRecomputation> found = agreed(notes.recomputations, notes_->recomputations);
+  for (const FoundRecomputation& one : found) notes.program.recomputations->push_back(one.recomputation);
+  recomputations_ = std::make_shared<const KnownRecomputations>(std::move(found));
+}
+
+void ProgramOffloading::note_missing_recomputations() {
+  if (!recomputes() || (recomputations_ && !recomputations_->executable().empty())) return;
+  user_notes_.emplace_back(
+      recomputations_
+          ? "the policy recomputes tensors, but this program saves none that can be recomputed"
+          : "the policy recomputes tensors, but no two steps in a row saved the same ones, so none "
+            "is recomputed");
 }
 
 void ProgramOffloading::note_left_plan() {
@@ -174,6 +228,7 @@ void ProgramOffloading::note_left_plan() {
 void ProgramOffloading::abandon_step() {
   current_.reset();
   step_.reset();
+  end_guard();
   note_taker_.reset();
 }
 

@@ -25,8 +25,10 @@ namespace offprof {
 ///
 /// The first whole steps are only observed: they have no plan, no prefetch, no encoding, and no rules that
 /// name operators or modules, since these need the order, the contents and the origins of the saved tensors.
-/// Later steps have all of it. A plan is used if the saved tensors are those that it was made for; if they
-/// are not, in any step, the policy file's fallback (PolicyFile::fallback) or else the threshold decides from
+/// Under a policy that recomputes, nothing is offloaded in them, and two that save the same tensors must
+/// agree on the recompute steps. Later steps have all of it; they recompute only what their own operators
+/// have made in the same way. A plan is used if the saved tensors are those that it was made for; if they are
+/// not, in any step, the policy file's fallback (PolicyFile::fallback) or else the threshold decides from
 /// there on, and a note says so once. Gradients do not depend on any of this, except by transforms that lose
 /// something.
 ///
@@ -88,11 +90,16 @@ class ProgramOffloading {
   bool observes() const { return observed_steps_left_ > 0; }
   std::optional<Policy> fallback() const;
   bool needs_origins() const;
+  bool recomputes() const;
+  void settle_recomputations(SavedNotes& notes);
+  void begin_guard(StepGuide& guide);
+  void end_guard();
   Policy policy_of_step() const;
   std::string use_fallback();
   StepOrder order_of_step();
   void learn(SavedNotes notes);
   void add_result(StepResult result);
+  void note_missing_recomputations();
   void note_left_plan();
 
   PolicyFile file_;
@@ -102,6 +109,7 @@ class ProgramOffloading {
   bool has_step_ends_ = false;   ///< a step has begun where a step of the program ended
   bool has_noted_left_plan_ = false;
   std::shared_ptr<const SavedNotes> notes_;
+  std::shared_ptr<const KnownRecomputations> recomputations_;  ///< nullptr: not settled yet
   std::shared_ptr<const NotedPlacements>
       placements_;  ///< of steps that are not observed; nullptr: not made yet
   std::shared_ptr<const Residents> residents_ = std::make_shared<const Residents>();
@@ -111,6 +119,7 @@ class ProgramOffloading {
   bool is_entered_ = false;
   std::optional<NoteTaker> note_taker_;
   std::shared_ptr<PlacementChooser> chooser_;
+  std::shared_ptr<RecomputeGuard> guard_;  ///< of the step; nullptr: it recomputes nothing
   std::optional<MeasuredStep> step_;
   std::optional<CurrentStep> current_;
 

@@ -75,6 +75,39 @@ class ProgramOffloadingTest : public TorchTest {
     return tensors;
   }
 
+  /// Recomputes whatever can be.
+  static PolicyFile recomputing() {
+    PolicyFile result = file(preset_policy("keep"));
+    result.policy.rules.push_back({.placement = {.place = Place::kRecompute}});
+    return result;
+  }
+  static std::int64_t recomputed(const ProgramOffloading& offloading) {
+    std::int64_t tensors = 0;
+    for (const auto& [key, entry] : offloading.report().ledger)
+      if (key.place == Place::kRecompute) tensors += entry.tensors;
+    return tensors;
+  }
+  /// Returns the gradient of a loss behind a leaky ReLU and a dropout.
+  static at::Tensor gradient_of_dropout(const at::Tensor& weight, double slope) {
+    at::manual_seed(1);
+    const at::Tensor input = at::randn({16, 8}, at::kDouble);
+    at::dropout(at::leaky_relu(at::mm(input, weight), slope).tanh(), 0.5, true).sigmoid().sum().backward();
+    const at::Tensor gradient = weight.grad().clone();
+    weight.mutable_grad() = at::Tensor();
+    return gradient;
+  }
+  /// Returns the gradient of a step under the policy.
+  static at::Tensor step_with_dropout(ProgramOffloading& offloading, const at::Tensor& weight, double slope) {
+    offloading.begin_step(Boundary::kStepEnd);
+    at::rand({4});  // outside of the context
+    offloading.enter();
+    at::Tensor gradient = gradient_of_dropout(weight, slope);
+    offloading.leave();
+    offloading.end_backward();
+    offloading.end_step(Boundary::kStepEnd);
+    return gradient;
+  }
+
   at::Tensor weight_ = at::ones({8, 8}, at::kDouble).set_requires_grad(true);
 };
 
@@ -203,6 +236,36 @@ TEST_F(ProgramOffloadingTest, AnAbandonedStepDoesNotCount) {
   offloading.abandon_step();
   EXPECT_FALSE(offloading.has_step());
   EXPECT_EQ(offloading.report().steps, 0);
+}
+
+TEST_F(ProgramOffloadingTest, RecomputesOnceTwoStepsAgree) {
+  ProgramOffloading offloading(recomputing(), device_, [] { return CodeLocation{}; });
+  const at::Tensor expected = gradient_of_dropout(weight_, 0.5);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(at::equal(step_with_dropout(offloading, weight_, 0.5), expected));
+    EXPECT_EQ(recomputed(offloading), 0);
+  }
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(at::equal(step_with_dropout(offloading, weight_, 0.5), expected));
+    EXPECT_GE(recomputed(offloading), 3);  // tanh, the mask, sigmoid
+  }
+  EXPECT_THAT(offloading.take_notes(), IsEmpty());
+}
+
+TEST_F(ProgramOffloadingTest, DoesNotRecomputeWhatAStepMakesInAnotherWay) {
+  ProgramOffloading offloading(recomputing(), device_, [] { return CodeLocation{}; });
+  for (int i = 0; i < 3; ++i) step_with_dropout(offloading, weight_, 0.5);
+  const std::int64_t before = recomputed(offloading);
+  const at::Tensor expected = gradient_of_dropout(weight_, 0.25);
+  EXPECT_TRUE(at::equal(step_with_dropout(offloading, weight_, 0.25), expected));
+  EXPECT_EQ(recomputed(offloading), before - 1);
+}
+
+TEST_F(ProgramOffloadingTest, RecomputesNothingIfNoTwoStepsAreAlike) {
+  ProgramOffloading offloading(recomputing(), device_, [] { return CodeLocation{}; });
+  for (std::int64_t rows = 1; rows < 12; ++rows) run_steps(offloading, weight_, 1, rows);
+  EXPECT_EQ(recomputed(offloading), 0);
+  EXPECT_THAT(offloading.take_notes(), ElementsAre(HasSubstr("no two steps in a row saved the same ones")));
 }
 
 }  // namespace

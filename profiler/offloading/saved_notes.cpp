@@ -36,11 +36,22 @@ NoteTaker::~NoteTaker() {
   if (callback_) at::removeCallback(*callback_);
 }
 
+void NoteTaker::on_step_begin() {
+  if (recompute_) recompute_->on_step_begin();
+}
+
+SavedNotes NoteTaker::take() {
+  if (recompute_) notes_.recomputations = recompute_->take();
+  return std::move(notes_);
+}
+
 void NoteTaker::on_pack_begin() {
   if (locate_) packing_module = locate_().module;
 }
 
-void NoteTaker::on_pack(SavedId, const at::Tensor& value, const PackRequest& request, const PackDecision&) {
+void NoteTaker::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
+                        const PackDecision& decision) {
+  if (recompute_) recompute_->on_pack(tensor, value, request, decision);
   TensorLayout layout{std::string(dtype_name(value.scalar_type())), value.sizes().vec(), {}};
   if (request.movability == Movability::kMovable) layout.strides = value.strides().vec();
   SavedTensor saved;
@@ -72,6 +83,7 @@ std::int32_t NoteTaker::storage_of(const PackRequest& request) {
 }
 
 void NoteTaker::on_unpack(SavedId tensor) {
+  if (recompute_) recompute_->on_unpack(tensor);
   if (std::exchange(is_unpacked_[static_cast<std::size_t>(tensor)], 1) == 0)
     notes_.backward_order.push_back(tensor);
 }

@@ -12,6 +12,7 @@
 
 #include "engine/autograd/step_listener.h"
 #include "profiler/recorder/code_location.h"
+#include "profiler/recorder/recompute_recorder.h"
 #include "traces/model/step_program.h"
 
 namespace offprof {
@@ -23,6 +24,7 @@ struct SavedNotes {
   StepProgram program;
   bool has_origins = false;
   std::vector<SavedId> backward_order;  ///< the tensors in the order in which backward first unpacked them
+  std::vector<FoundRecomputation> recomputations{};  ///< that the step has shown; see RecomputeRecorder
 };
 
 /// Takes notes of the step that it listens to. One at a time in the process may ask for origins.
@@ -30,16 +32,23 @@ class NoteTaker final : public StepListener {
  public:
   /// `locate` returns the place in the code that the calling thread runs; empty: origins are not noted.
   explicit NoteTaker(CodeLocator locate);
+  /// Searches for recompute steps too: see RecomputeRecorder, whose arguments these are. Nothing may be
+  /// offloaded in the step.
+  void search_recomputations(Device& device, const Residents& residents) {
+    recompute_.emplace(device, residents);
+  }
   ~NoteTaker() override;
   NoteTaker(const NoteTaker&) = delete;
   NoteTaker& operator=(const NoteTaker&) = delete;
 
+  void on_step_begin() override;
   void on_pack_begin() override;
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                const PackDecision& decision) override;
   void on_unpack(SavedId tensor) override;
 
-  SavedNotes& notes() { return notes_; }
+  /// Returns the notes; call it once, after the step.
+  SavedNotes take();
 
  private:
   std::int32_t index_of(const std::string& name);
@@ -47,6 +56,7 @@ class NoteTaker final : public StepListener {
 
   CodeLocator locate_;
   std::optional<at::CallbackHandle> callback_;
+  std::optional<RecomputeRecorder> recompute_;
   SavedNotes notes_;
   std::unordered_map<std::string, std::int32_t> names_;      ///< their indices
   std::unordered_map<std::int64_t, std::int32_t> storages_;  ///< indices, by PackRequest::storage

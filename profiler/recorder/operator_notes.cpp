@@ -102,6 +102,13 @@ WatchedContent content_of(const at::Tensor& value) {
 
 /// An operator that has begun and not ended.
 struct OperatorNotes::Running final : at::ObserverContext {
+  Running() = default;
+  ~Running() override {
+    if (listening_notes != nullptr) std::erase(listening_notes->running_, this);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
   const c10::FunctionSchema* schema = nullptr;
   std::optional<NotedCall> call;  ///< nullopt: it could not run again
   std::vector<AllocationId> changed;
@@ -172,6 +179,7 @@ std::unique_ptr<OperatorNotes::Running> OperatorNotes::begin(const at::RecordFun
     if (overwrites(name->name)) give_memory(changed, inputs.front().toTensor().device());
   }
   running->is_made_of_others = is_made_of_others(*handle);
+  if (running->call) running_.push_back(running.get());
   return running->call || !running->changed.empty() || !running->is_made_of_others ? std::move(running)
                                                                                    : nullptr;
 }
@@ -241,14 +249,32 @@ void OperatorNotes::add_result(const Running& running, std::size_t output, const
   if (!is_plain(result) || !is_dense(result) || result.storage_offset() != 0 ||
       result.nbytes() != result.storage().nbytes())
     return;
-  NotedResult noted = {&call, output, content_of(result), view_of(result)};
-  if (call.op.schema().name() == kDropout && output == kDropoutMask) {
-    NotedCall of_any_values = call;
-    give_memory(of_any_values.arguments.front(), result.device());
-    noted.call = &calls_.emplace_back(std::move(of_any_values));
-  }
-  results_.push_back(std::move(noted));
+  results_.push_back({call_for(call, output, result.device()), output, content_of(result), view_of(result)});
   latest_.insert_or_assign(allocation, &results_.back());
+}
+
+/// Returns the call that makes a result of `call` again: a dropout's mask is made of any values.
+const NotedCall* OperatorNotes::call_for(const NotedCall& call, std::size_t output, c10::Device device) {
+  if (call.op.schema().name() != kDropout || output != kDropoutMask) return &call;
+  NotedCall of_any_values = call;
+  give_memory(of_any_values.arguments.front(), device);
+  return &calls_.emplace_back(std::move(of_any_values));
+}
+
+std::vector<NotedResult> OperatorNotes::results_to_come(const at::Tensor& value, std::size_t output) {
+  std::vector<NotedResult> results;
+  const AllocationId allocation = device_.allocation_of(value.storage()).value_or(0);
+  for (const Running* running : running_) {
+    const NotedCall& call = *running->call;
+    if (output >= call.op.schema().returns().size()) continue;
+    if (!call.changes_first && allocation < running->first_allocation) continue;
+    results.push_back({call_for(call, output, value.device()), output, content_of(value), view_of(value)});
+  }
+  return results;
+}
+
+bool OperatorNotes::is_taken() {
+  return listening_notes != nullptr;
 }
 
 /// Replaces the argument by fresh memory, whose content does not matter.

@@ -69,10 +69,15 @@ class OperatorNotes {
   void set_packed(SavedId packed) { packed_ = packed; }
   /// Stops listening. Call it when backward begins.
   void stop() { is_listening_ = false; }
+  /// Returns true if there are notes of the calling thread, so that it cannot begin others.
+  static bool is_taken();
 
   /// Returns the result that left that content in the allocation; nullptr: it is not known, or could not run
   /// again.
   const NotedResult* maker_of(AllocationId allocation, const WatchedContent& content) const;
+  /// Returns what `value` will be for the operators that run now and will leave it as their result of that
+  /// number. Their calls are valid until they end.
+  std::vector<NotedResult> results_to_come(const at::Tensor& value, std::size_t output);
   const RandomDraws& draws() const { return draws_; }
   /// Returns the first allocation id of the step; older storages have smaller ids.
   AllocationId first_allocation() const { return first_allocation_; }
@@ -88,6 +93,7 @@ class OperatorNotes {
   std::optional<NotedArgument> noted_tensor(const at::Tensor& value) const;
   void end(Running& running, c10::ArrayRef<c10::IValue> outputs);
   void add_result(const Running& running, std::size_t output, const at::Tensor& result);
+  const NotedCall* call_for(const NotedCall& call, std::size_t output, c10::Device device);
   void give_memory(NotedArgument& argument, c10::Device device);
 
   Device& device_;
@@ -100,6 +106,7 @@ class OperatorNotes {
   std::deque<NotedCall> calls_;      ///< calls that left a result; addresses stay valid
   std::deque<NotedResult> results_;  ///< addresses stay valid
   std::map<AllocationId, const NotedResult*> latest_;
+  std::vector<Running*> running_;  ///< operators with a call, outermost first
 };
 
 }  // namespace offprof

@@ -13,6 +13,7 @@
 
 #include "engine/autograd/held_tensor.h"
 #include "profiler/recorder/measured_use.h"
+#include "profiler/recorder/recompute_builder.h"
 
 namespace offprof {
 namespace {
@@ -23,35 +24,10 @@ at::Tensor bytes_of(const at::Tensor& value) {
   return view_storage(value.storage(), {at::kByte, {bytes}, {1}}).cpu();
 }
 
-std::string text_of(const StorageView& view) {
-  std::ostringstream text;
-  text << c10::toString(view.type) << at::IntArrayRef(view.sizes) << at::IntArrayRef(view.strides)
-       << view.offset << ';';
-  return text.str();
-}
-
-std::string text_of(const RecomputeArgument& argument) {
-  std::ostringstream text;
-  text << argument.source << ':' << argument.step << ':';
-  if (argument.source >= 0 || argument.step >= 0)
-    text << text_of(argument.view);
-  else if (argument.value.isTensor())
-    text << static_cast<const void*>(argument.value.toTensor().storage().unsafeGetStorageImpl())
-         << text_of(view_of(argument.value.toTensor()));
-  else
-    text << argument.value;
-  return text.str();
-}
-
 /// Returns a text of the recompute steps, without their times.
 std::string text_of(const FoundRecomputation& found) {
   std::ostringstream text;
-  text << found.recomputation.tensor << ' ';
-  for (const RecomputeStep& step : found.executable.steps) {
-    text << step.op.operator_name() << step.output << text_of(step.view);
-    for (const RecomputeArgument& argument : step.arguments) text << text_of(argument);
-    if (step.draw) text << "draw " << *step.draw;
-  }
+  text << found.recomputation.tensor << ' ' << text_of(found.executable);
   if (found.executable.draws)
     for (const Draw& draw : *found.executable.draws) text << draw.op << draw.packed;
   for (const TransformMemory& step : found.recomputation.use.memory)
@@ -62,71 +38,6 @@ std::string text_of(const FoundRecomputation& found) {
 bool is_movable(const PackRequest& request) {
   return request.movability == Movability::kMovable;
 }
-
-/// Builds the steps that recompute a content from data that is available in backward.
-class RecomputeBuilder {
- public:
-  /// Returns the available saved tensor with the argument's content; -1: there is none.
-  using SourceOf = std::function<SavedId(const NotedArgument&)>;
-
-  RecomputeBuilder(SavedId tensor, SourceOf source_of) : source_of_(std::move(source_of)) {
-    found_.recomputation.tensor = tensor;
-  }
-
-  std::optional<FoundRecomputation> build(const NotedResult& result) {
-    if (step_of(result) < 0 || !changes_only_its_own()) return std::nullopt;
-    found_.recomputation.op = found_.executable.name();
-    return std::move(found_);
-  }
-
- private:
-  /// Returns the number of the step that computes the result; -1: it cannot be recomputed.
-  std::int32_t step_of(const NotedResult& result) {
-    if (const auto known = steps_.find(&result); known != steps_.end()) return known->second;
-    if (++begun_ > kMostRecomputeSteps) return -1;
-    RecomputeStep step = {result.call->op, {}, result.output, result.view, result.call->draw};
-    for (const NotedArgument& argument : result.call->arguments) {
-      auto taken = argument_for(argument);
-      if (!taken) return -1;
-      step.arguments.push_back(std::move(*taken));
-    }
-    if (result.call->changes_first) changed_.push_back(step.arguments.front().step);
-    found_.executable.steps.push_back(std::move(step));
-    return steps_[&result] = static_cast<std::int32_t>(found_.executable.steps.size()) - 1;
-  }
-
-  std::optional<RecomputeArgument> argument_for(const NotedArgument& argument) {
-    RecomputeArgument taken = {argument.value, -1, -1, argument.view};
-    if (argument.allocation == 0) return taken;
-    if (argument.is_resident && !argument.is_own)
-      return argument.content.is_unchanged() ? std::optional(taken) : std::nullopt;
-    taken.value = c10::IValue();
-    if (!argument.is_own) taken.source = source_of_(argument);
-    if (taken.source >= 0) {
-      auto& sources = found_.recomputation.sources;
-      if (std::ranges::find(sources, taken.source) == sources.end()) sources.push_back(taken.source);
-      return taken;
-    }
-    if (argument.made_by != nullptr) taken.step = step_of(*argument.made_by);
-    return taken.step >= 0 ? std::optional(taken) : std::nullopt;
-  }
-
-  /// Returns true if each result that a later step changes is used by that step alone.
-  bool changes_only_its_own() const {
-    return std::ranges::all_of(changed_, [&](std::int32_t changed) {
-      std::ptrdiff_t users = 0;
-      for (const RecomputeStep& step : found_.executable.steps)
-        users += std::ranges::count(step.arguments, changed, &RecomputeArgument::step);
-      return users == 1;
-    });
-  }
-
-  SourceOf source_of_;
-  FoundRecomputation found_;
-  std::size_t begun_ = 0;
-  std::map<const NotedResult*, std::int32_t> steps_;
-  std::vector<std::int32_t> changed_;  ///< steps whose result a later one changes
-};
 
 }  // namespace
 

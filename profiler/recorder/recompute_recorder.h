@@ -12,19 +12,10 @@
 #include "engine/recompute/random_draws.h"
 #include "engine/recompute/recompute.h"
 #include "profiler/recorder/operator_notes.h"
-#include "traces/model/recomputation.h"
+#include "profiler/recorder/recompute_builder.h"
 #include "traces/model/step_program.h"
 
 namespace offprof {
-
-/// Longest sequence of operators that is worth recomputing.
-inline constexpr std::size_t kMostRecomputeSteps = 8;
-
-/// Recompute steps that were found in a step, and tried.
-struct FoundRecomputation {
-  Recomputation recomputation;
-  ExecutableRecomputation executable;
-};
 
 /// Finds in a step with nothing offloaded how its saved contents can be recomputed. It records the arguments
 /// and results of operators. When backward unpacks the first saved tensor, it runs the operators that

@@ -62,7 +62,8 @@ class OffloadActivations:
     Tensors that are older than the step stay on the device.
 
     The first step is only observed: prefetch, plans, encoding, and rules with `op` or `module` begin with the second
-    one. If the program saves other tensors than those that a plan was made for, a warning says so once, and the
+    one. A policy that recomputes offloads nothing until two steps have saved the same tensors; then a step recomputes
+    what its own operators have made as in those two, with the same random numbers. If the program saves other tensors than those that a plan was made for, a warning says so once, and the
     fallback of the policy file decides or, without one, the threshold.
 
     Saved-tensor hooks of the program that are entered within it take precedence. While `offprof run`, `offprof.profile`
@@ -97,7 +98,8 @@ class OffloadActivations:
                 tensors that are older than the first context are never offloaded.
 
         Raises:
-            InputError: the policy cannot be read or carried out: it recomputes, or needs a disk that is not given.
+            InputError: the policy cannot be read or carried out: it offloads parameters, or needs a disk that is not
+                given.
             UnavailableError: this Python or machine lacks something.
         """
         self._extension = load_extension()

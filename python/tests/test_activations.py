@@ -114,6 +114,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"rules": [{"op": "*gelu*", "placement": "device"}, {"min_bytes": "8KiB", "placement": "host"}]},
     {"rules": [{"placement": "compress"}]},
     {"rules": [{"dtype": "bool", "placement": "bits"}]},
+    {"rules": [{"placement": "recompute"}]},
 ]
 
 
@@ -121,6 +122,33 @@ SETTINGS: list[dict[str, Any]] = [
 def test_gradients_are_those_of_the_program_without_it(settings: dict[str, Any]) -> None:
     offloading = offprof.OffloadActivations(**settings)
     assert has_same_gradients(Program().train(offloading), Program().train(Nothing()))
+
+
+class DropoutProgram(Program):
+    """Draws random numbers in forward, and changes the share that it drops in some steps."""
+
+    def __init__(self, rates: list[float]) -> None:
+        super().__init__()
+        self.rates = rates
+
+    def loss(self, rows: int = 64) -> torch.Tensor:
+        hidden = self.model[:4](torch.randn(rows, self.width))
+        dropped = nn.functional.dropout(hidden.tanh(), self.rates.pop(0)).sigmoid()
+        return self.model[4](dropped).square().mean()
+
+
+def recomputed(report: offprof.OffloadingReport) -> int:
+    return sum(entry["tensors"] for entry in report.ledger if entry["placement"] == "recompute")
+
+
+@pytest.mark.parametrize("last", [0.5, 0.25])
+def test_recomputation_draws_the_same_random_numbers(last: float) -> None:
+    rates = [0.5] * 5 + [last] * 2
+    offloading = offprof.OffloadActivations("keep", rules=[{"placement": "recompute"}])
+    program = DropoutProgram([*rates])
+    program.train(offloading, steps=len(rates))
+    assert recomputed(offloading.report()) > 0
+    assert has_same_gradients(program, DropoutProgram([*rates]).train(Nothing(), steps=len(rates)))
 
 
 def test_copies_what_the_policy_offloads() -> None:
@@ -336,7 +364,6 @@ def rule(placement: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (rule("recompute"), "recomputes tensors"),
         (rule("disk"), "no folder is given"),
     ],
 )

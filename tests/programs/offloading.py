@@ -28,6 +28,11 @@ RULES = [
     {"module": "*.1", "max_bytes": 65536, "placement": "device"},
     {"rank": 2, "min_bytes": 4096, "placement": "host"},
 ]
+MIXED_RULES = [
+    {"op": "*dropout*", "placement": "recompute"},
+    {"op": "*gelu*", "placement": "recompute"},
+    {"op": "*norm*", "placement": "recompute"},
+]
 # Policies, and members of their files. `tuned` is a policy file of `offprof tune`; `plan` names every second tensor.
 POLICIES: dict[str, dict[str, Any]] = {
     "threshold": {"threshold_bytes": 16384},
@@ -38,6 +43,8 @@ POLICIES: dict[str, dict[str, Any]] = {
     "plan": {"prefetch_bytes": 1 << 18},
     "encoded": {"rules": [{"dtype": "float32", "min_bytes": 4096, "placement": "cast:bfloat16+host"}]},
     "compressed": {"rules": [{"min_bytes": 8192, "placement": "compress"}]},
+    "recomputed": {"threshold_bytes": 16384, "rules": [{"min_bytes": 2048, "placement": "recompute"}]},
+    "mixed": {"threshold_bytes": 8192, "prefetch_bytes": 1 << 18, "rules": MIXED_RULES},
 }
 LOSSY = ("encoded",)
 # Options of `offprof simulate`: the trace does not have the speed of compression, on which no memory depends.
@@ -152,7 +159,9 @@ def check(
 ) -> Iterator[tuple[str, Outcome]]:
     """Yields the outcome under each policy. Raises CommandFailed if the program cannot be recorded or tuned."""
     trace = offprof.folder / "trace.json.gz"
-    recorded = offprof.run(program, device, "--policy", "keep", "--transforms", "cast:bfloat16", "-o", str(trace))
+    recorded = offprof.run(
+        program, device, "--policy", "keep", "--transforms", "cast:bfloat16,recompute", "-o", str(trace)
+    )
     tuned = tuned_policy(offprof, trace)
     saved = sum(entry["tensors"] for entry in recorded["ledger"])
     # A virtual GPU has no values.
