@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/torch_test.h"
@@ -259,6 +260,56 @@ TEST_F(ProgramOffloadingTest, DoesNotRecomputeWhatAStepMakesInAnotherWay) {
   const at::Tensor expected = gradient_of_dropout(weight_, 0.25);
   EXPECT_TRUE(at::equal(step_with_dropout(offloading, weight_, 0.25), expected));
   EXPECT_EQ(recomputed(offloading), before - 1);
+}
+
+/// Returns the gradient of a step with a normalization, before which one tensor less is saved if
+/// `is_shorter`.
+at::Tensor gradient_of_norm(ProgramOffloading& offloading, const at::Tensor& weight, bool is_shorter) {
+  offloading.begin_step(Boundary::kStepEnd);
+  offloading.enter();
+  const at::Tensor value = at::mm(at::rand({16, 8}, at::kDouble), weight).sin();
+  const at::Tensor other = value.cos();
+  const at::Tensor exponential = (is_shorter ? other.detach() : other).exp();
+  const at::Tensor loss = at::layer_norm(value, {8}).tanh().sum() + exponential.sum();
+  offloading.leave();
+  loss.backward();
+  offloading.end_backward();
+  offloading.end_step(Boundary::kStepEnd);
+  at::Tensor gradient = weight.grad().clone();
+  weight.mutable_grad() = at::Tensor();
+  return gradient;
+}
+
+/// The mean takes the place that the reciprocal deviation had, with the same operator, shape and arguments.
+TEST_F(ProgramOffloadingTest, DoesNotTakeOneResultOfAnOperatorForAnother) {
+  ProgramOffloading offloading(recomputing(), device_, [] { return CodeLocation{}; });
+  ProgramOffloading plain(file(preset_policy("keep")), device_, [] { return CodeLocation{}; });
+  at::manual_seed(1);
+  const at::Tensor weight = at::randn({8, 8}, at::kDouble).set_requires_grad(true);
+  for (int i = 0; i < 5; ++i) {
+    const bool is_shorter = i == 4;
+    at::manual_seed(i);
+    const at::Tensor expected = gradient_of_norm(plain, weight, is_shorter);
+    at::manual_seed(i);
+    EXPECT_TRUE(at::equal(gradient_of_norm(offloading, weight, is_shorter), expected)) << i;
+    if (i == 3) {
+      EXPECT_GE(recomputed(offloading), 3);
+    }
+  }
+}
+
+TEST_F(ProgramOffloadingTest, AStepThatAnotherThreadEndsLeavesNothingBehind) {
+  ProgramOffloading offloading(recomputing(), device_, [] { return CodeLocation{}; });
+  const at::Tensor expected = gradient_of_dropout(weight_, 0.5);
+  for (int i = 0; i < 5; ++i) {
+    offloading.begin_step(Boundary::kStepEnd);
+    offloading.enter();
+    EXPECT_TRUE(at::equal(gradient_of_dropout(weight_, 0.5), expected));
+    offloading.leave();
+    offloading.end_backward();
+    std::thread([&] { offloading.end_step(Boundary::kStepEnd); }).join();
+  }
+  EXPECT_GE(recomputed(offloading), 3);
 }
 
 TEST_F(ProgramOffloadingTest, RecomputesNothingIfNoTwoStepsAreAlike) {

@@ -11,7 +11,7 @@ KnownRecomputations::KnownRecomputations(std::vector<FoundRecomputation> found) 
   for (FoundRecomputation& one : found) {
     // The guard compares the draws, each when a tensor that depends on it is saved.
     one.executable.draws = nullptr;
-    texts_.emplace(one.recomputation.tensor, text_of(one.executable));
+    texts_.emplace(one.recomputation.tensor, text_of_steps(one));
     executable_.emplace(one.recomputation.tensor,
                         std::make_shared<const ExecutableRecomputation>(std::move(one.executable)));
   }
@@ -51,7 +51,7 @@ bool RecomputeGuard::is_made_as_known(SavedId tensor, const at::Tensor& value) {
   const auto matches = [&](const NotedResult& made) {
     RecomputeBuilder builder(tensor, [&](const NotedArgument& argument) { return source_of(argument); });
     const auto found = builder.build(made);
-    return found && text_of(found->executable) == *known;
+    return found && text_of_steps(*found) == *known;
   };
   const AllocationId allocation = device_.allocation_of(value.storage()).value_or(0);
   const NotedResult* const made = notes_->maker_of(allocation, content_of(value));
@@ -73,7 +73,7 @@ SavedId RecomputeGuard::source_of(const NotedArgument& argument) const {
 void RecomputeGuard::add(const at::Tensor& value, const PackRequest& request) {
   Saved& saved = saved_.emplace_back(Saved{request.storage, request.version});
   if (!notes_) return;
-  notes_->set_packed(static_cast<SavedId>(saved_.size()));
+  notes_->add_saved(value);
   if (request.movability == Movability::kMovable || request.movability == Movability::kInput)
     saved.content = content_of(value);
 }
@@ -86,12 +86,7 @@ void RecomputeGuard::end_step() {
   if (!notes_) return;
   notes_->stop();
   draws_ = notes_->draws();
-  // Only its own thread can take the listener away from LibTorch. If that is not possible, it stays there,
-  // idle.
-  if (std::this_thread::get_id() == thread_)
-    notes_.reset();
-  else
-    (void)notes_.release();
+  notes_.reset();
 }
 
 const RngState& RecomputeGuard::state_before(std::size_t draw) const {

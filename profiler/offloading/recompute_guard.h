@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -55,7 +54,7 @@ class RecomputeGuard {
 
   /// Stops observing: forward has ended.
   void end_forward();
-  /// Forgets the operators. Call it when the step is over, on the thread that created the guard.
+  /// Forgets the operators. Call it when the step is over.
   void end_step();
   /// Returns the generator state before a draw of the step; see RandomDraws.
   const RngState& state_before(std::size_t draw) const;
@@ -75,7 +74,6 @@ class RecomputeGuard {
   Device& device_;
   std::shared_ptr<const Residents> residents_;
   std::shared_ptr<const KnownRecomputations> known_;
-  std::thread::id thread_ = std::this_thread::get_id();
   std::unique_ptr<OperatorNotes> notes_;
   std::optional<RandomDraws> draws_;  ///< once the step is over
   std::vector<Saved> saved_;

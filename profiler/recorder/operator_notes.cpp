@@ -16,9 +16,6 @@
 namespace offprof {
 namespace {
 
-/// at::RecordFunction calls plain functions, which find the notes here. Backward's own threads have none.
-thread_local OperatorNotes* listening_notes = nullptr;
-
 /// A dropout's mask depends on the layout of its input, not on its values.
 constexpr std::string_view kDropout = "aten::native_dropout";
 constexpr std::size_t kDropoutMask = 1;
@@ -104,7 +101,7 @@ WatchedContent content_of(const at::Tensor& value) {
 struct OperatorNotes::Running final : at::ObserverContext {
   Running() = default;
   ~Running() override {
-    if (listening_notes != nullptr) std::erase(listening_notes->running_, this);
+    if (OperatorNotes* const notes = listener_of_thread()->notes) std::erase(notes->running_, this);
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -114,17 +111,39 @@ struct OperatorNotes::Running final : at::ObserverContext {
   std::vector<AllocationId> changed;
   AllocationId first_allocation = 0;  ///< storages that it allocates have this id or a larger one
   bool is_made_of_others = false;
+  std::vector<AllocationId> own_saves;  ///< results that it saved itself
+
+  /// Returns true if the allocation may be that of a result.
+  bool may_return(AllocationId allocation) const {
+    if (call && call->changes_first) return !changed.empty() && allocation == changed.front();
+    return allocation >= first_allocation;
+  }
+  /// Returns the place of a result in own_saves; one that it lacks would be the next.
+  std::ptrdiff_t place_of(AllocationId allocation) const {
+    return std::ranges::find(own_saves, allocation) - own_saves.begin();
+  }
+  std::int32_t own_save(AllocationId allocation) const {
+    const std::ptrdiff_t place = place_of(allocation);
+    return place == std::ssize(own_saves) ? -1 : static_cast<std::int32_t>(place);
+  }
 };
+
+/// at::RecordFunction calls plain functions, which find the notes here. Backward's own threads have none.
+const std::shared_ptr<OperatorNotes::Listener>& OperatorNotes::listener_of_thread() {
+  thread_local const auto listener = std::make_shared<Listener>();
+  return listener;
+}
 
 OperatorNotes::OperatorNotes(Device& device, const Residents& residents)
     : device_(device),
       residents_(residents),
       first_allocation_(device.next_allocation()),
-      callback_(0),
+      listener_(listener_of_thread()),
       draws_(device.torch_device(), std::nullopt) {
-  OFFPROF_CHECK(listening_notes == nullptr);
-  listening_notes = this;
-  callback_ = at::addThreadLocalCallback(
+  OFFPROF_CHECK(listener_->notes == nullptr);
+  listener_->notes = this;
+  if (listener_->callback) return;
+  listener_->callback = at::addThreadLocalCallback(
       at::RecordFunctionCallback(&OperatorNotes::op_begins, &OperatorNotes::op_ends)
           .needsInputs(true)
           .needsOutputs(true)
@@ -132,18 +151,22 @@ OperatorNotes::OperatorNotes(Device& device, const Residents& residents)
 }
 
 OperatorNotes::~OperatorNotes() {
-  at::removeCallback(callback_);
-  listening_notes = nullptr;
+  listener_->notes = nullptr;
+  if (listener_ != listener_of_thread() || !listener_->callback) return;
+  at::removeCallback(*listener_->callback);
+  listener_->callback.reset();
 }
 
 std::unique_ptr<at::ObserverContext> OperatorNotes::op_begins(const at::RecordFunction& op) {
-  if (listening_notes == nullptr || !listening_notes->is_listening_) return nullptr;
-  return listening_notes->begin(op);
+  OperatorNotes* const notes = listener_of_thread()->notes;
+  if (notes == nullptr || !notes->is_listening_) return nullptr;
+  return notes->begin(op);
 }
 
 void OperatorNotes::op_ends(const at::RecordFunction& op, at::ObserverContext* context) {
-  if (listening_notes == nullptr || !listening_notes->is_listening_ || context == nullptr) return;
-  listening_notes->end(static_cast<Running&>(*context), op.outputs());
+  OperatorNotes* const notes = listener_of_thread()->notes;
+  if (notes == nullptr || !notes->is_listening_ || context == nullptr) return;
+  notes->end(static_cast<Running&>(*context), op.outputs());
 }
 
 std::unique_ptr<OperatorNotes::Running> OperatorNotes::begin(const at::RecordFunction& op) {
@@ -244,12 +267,13 @@ void OperatorNotes::end(Running& running, c10::ArrayRef<c10::IValue> outputs) {
 void OperatorNotes::add_result(const Running& running, std::size_t output, const at::Tensor& result) {
   const AllocationId allocation = device_.allocation_of(result.storage()).value_or(0);
   const NotedCall& call = calls_.back();
-  if (!call.changes_first && allocation < running.first_allocation) return;
+  if (!running.may_return(allocation)) return;
   latest_.erase(allocation);
   if (!is_plain(result) || !is_dense(result) || result.storage_offset() != 0 ||
       result.nbytes() != result.storage().nbytes())
     return;
-  results_.push_back({call_for(call, output, result.device()), output, content_of(result), view_of(result)});
+  results_.push_back({call_for(call, output, result.device()), output, content_of(result), view_of(result),
+                      running.own_save(allocation)});
   latest_.insert_or_assign(allocation, &results_.back());
 }
 
@@ -261,20 +285,29 @@ const NotedCall* OperatorNotes::call_for(const NotedCall& call, std::size_t outp
   return &calls_.emplace_back(std::move(of_any_values));
 }
 
+void OperatorNotes::add_saved(const at::Tensor& value) {
+  ++packed_;
+  const AllocationId allocation = device_.allocation_of(value.storage()).value_or(0);
+  for (Running* const running : running_)
+    if (running->may_return(allocation) && running->own_save(allocation) < 0)
+      running->own_saves.push_back(allocation);
+}
+
 std::vector<NotedResult> OperatorNotes::results_to_come(const at::Tensor& value, std::size_t output) {
   std::vector<NotedResult> results;
   const AllocationId allocation = device_.allocation_of(value.storage()).value_or(0);
   for (const Running* running : running_) {
     const NotedCall& call = *running->call;
     if (output >= call.op.schema().returns().size()) continue;
-    if (!call.changes_first && allocation < running->first_allocation) continue;
-    results.push_back({call_for(call, output, value.device()), output, content_of(value), view_of(value)});
+    if (!running->may_return(allocation)) continue;
+    results.push_back({call_for(call, output, value.device()), output, content_of(value), view_of(value),
+                       static_cast<std::int32_t>(running->place_of(allocation))});
   }
   return results;
 }
 
 bool OperatorNotes::is_taken() {
-  return listening_notes != nullptr;
+  return listener_of_thread()->notes != nullptr;
 }
 
 /// Replaces the argument by fresh memory, whose content does not matter.

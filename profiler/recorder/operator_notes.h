@@ -5,8 +5,10 @@
 #include <ATen/record_function.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -29,6 +31,8 @@ struct NotedResult {
   std::size_t output = 0;
   WatchedContent content{};
   StorageView view{};
+  /// Place among the results that the operator itself saved for its backward; -1: it did not save this one.
+  std::int32_t own_save = -1;
 };
 
 /// One argument of a recorded operator call.
@@ -56,7 +60,8 @@ struct NotedCall {
 /// Contents that other operators return or change have no producer. Nothing is recomputed from memory that
 /// nobody has written to: a proof that it is correct would be chance.
 ///
-/// Listens on the thread that created it, from its construction until `stop`. One at a time in the process.
+/// Listens on the thread that created it, from its construction until `stop`. One at a time on a thread; any
+/// thread may destroy it, once no operator runs on its own.
 class OperatorNotes {
  public:
   /// `residents` are those of the step. Both must outlive the object.
@@ -65,8 +70,8 @@ class OperatorNotes {
   OperatorNotes(const OperatorNotes&) = delete;
   OperatorNotes& operator=(const OperatorNotes&) = delete;
 
-  /// Sets the number of tensors that have been saved.
-  void set_packed(SavedId packed) { packed_ = packed; }
+  /// Adds a tensor that has been saved. Call it for each, in the order in which they are saved.
+  void add_saved(const at::Tensor& value);
   /// Stops listening. Call it when backward begins.
   void stop() { is_listening_ = false; }
   /// Returns true if there are notes of the calling thread, so that it cannot begin others.
@@ -75,8 +80,8 @@ class OperatorNotes {
   /// Returns the result that left that content in the allocation; nullptr: it is not known, or could not run
   /// again.
   const NotedResult* maker_of(AllocationId allocation, const WatchedContent& content) const;
-  /// Returns what `value` will be for the operators that run now and will leave it as their result of that
-  /// number. Their calls are valid until they end.
+  /// Returns what `value`, which is about to be saved, will be for each operator that runs now if it is the
+  /// result with that number. Their calls are valid until they end.
   std::vector<NotedResult> results_to_come(const at::Tensor& value, std::size_t output);
   const RandomDraws& draws() const { return draws_; }
   /// Returns the first allocation id of the step; older storages have smaller ids.
@@ -84,7 +89,14 @@ class OperatorNotes {
 
  private:
   struct Running;
+  /// What a thread's callback of LibTorch listens for. Only the thread itself can remove the callback: if
+  /// another one destroys the notes, it stays, idle, for the thread's next notes.
+  struct Listener {
+    OperatorNotes* notes = nullptr;
+    std::optional<at::CallbackHandle> callback{};
+  };
 
+  static const std::shared_ptr<Listener>& listener_of_thread();
   static std::unique_ptr<at::ObserverContext> op_begins(const at::RecordFunction& op);
   static void op_ends(const at::RecordFunction& op, at::ObserverContext* context);
   std::unique_ptr<Running> begin(const at::RecordFunction& op);
@@ -99,7 +111,7 @@ class OperatorNotes {
   Device& device_;
   const Residents& residents_;
   AllocationId first_allocation_;
-  at::CallbackHandle callback_;
+  std::shared_ptr<Listener> listener_;
   bool is_listening_ = true;
   SavedId packed_ = 0;
   RandomDraws draws_;

@@ -30,9 +30,10 @@ std::string text_of(const RecomputeArgument& argument) {
 
 }  // namespace
 
-std::string text_of(const ExecutableRecomputation& recomputation) {
+std::string text_of_steps(const FoundRecomputation& found) {
   std::ostringstream text;
-  for (const RecomputeStep& step : recomputation.steps) {
+  text << found.own_save << ' ';
+  for (const RecomputeStep& step : found.executable.steps) {
     text << step.op.operator_name() << step.output << text_of(step.view);
     for (const RecomputeArgument& argument : step.arguments) text << text_of(argument);
     if (step.draw) text << "draw " << *step.draw;
@@ -47,6 +48,7 @@ RecomputeBuilder::RecomputeBuilder(SavedId tensor, SourceOf source_of) : source_
 std::optional<FoundRecomputation> RecomputeBuilder::build(const NotedResult& result) {
   if (step_of(result) < 0 || !changes_only_its_own()) return std::nullopt;
   found_.recomputation.op = found_.executable.name();
+  found_.own_save = result.own_save;
   return std::move(found_);
 }
 

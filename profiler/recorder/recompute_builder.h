@@ -21,10 +21,12 @@ inline constexpr std::size_t kMostRecomputeSteps = 8;
 struct FoundRecomputation {
   Recomputation recomputation;
   ExecutableRecomputation executable;
+  std::int32_t own_save = -1;  ///< NotedResult::own_save of the recomputed result
 };
 
 /// Returns a text of the recompute steps: operators, arguments, random draws. Equal texts recompute the same.
-std::string text_of(const ExecutableRecomputation& recomputation);
+/// It has the recomputed result's own_save too, which tells it from other results while the operator runs.
+std::string text_of_steps(const FoundRecomputation& found);
 
 /// Builds the steps that recompute a content from data that is available in backward.
 class RecomputeBuilder {

@@ -27,7 +27,7 @@ at::Tensor bytes_of(const at::Tensor& value) {
 /// Returns a text of the recompute steps, without their times.
 std::string text_of(const FoundRecomputation& found) {
   std::ostringstream text;
-  text << found.recomputation.tensor << ' ' << text_of(found.executable);
+  text << found.recomputation.tensor << ' ' << text_of_steps(found);
   if (found.executable.draws)
     for (const Draw& draw : *found.executable.draws) text << draw.op << draw.packed;
   for (const TransformMemory& step : found.recomputation.use.memory)
@@ -54,7 +54,7 @@ void RecomputeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const P
                                 const PackDecision&) {
   Saved& saved = saved_.emplace_back();
   saved.request = request;
-  notes_->set_packed(static_cast<SavedId>(saved_.size()));
+  notes_->add_saved(value);
   if (!is_forward_ || !(is_movable(request) || request.movability == Movability::kInput)) return;
   saved.content = content_of(value);
   saved.value = at::Tensor(shell_of(value));
