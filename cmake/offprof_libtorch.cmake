@@ -13,7 +13,11 @@ foreach(lib c10 torch_cpu)
 endforeach()
 # libtorch_cpu needs the CUDA runtime and CUPTI from the wheels beside it. Its own RPATH finds them only at run
 # time.
-target_link_options(offprof_libtorch INTERFACE "LINKER:-rpath,${torch_dir}/lib" "LINKER:-rpath-link,${torch_dir}/lib")
+target_link_options(offprof_libtorch INTERFACE "LINKER:-rpath-link,${torch_dir}/lib")
+# A wheel must not look in folders of the machine that built it.
+if(NOT SKBUILD)
+  target_link_options(offprof_libtorch INTERFACE "LINKER:-rpath,${torch_dir}/lib")
+endif()
 foreach(dir IN LISTS cuda_lib_dirs)
   target_link_options(offprof_libtorch INTERFACE "LINKER:-rpath-link,${dir}")
 endforeach()

@@ -2,6 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/record_function.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "engine/autograd/held_tensor.h"
+#include "engine/devices/virtual_gpu/virtual_gpu.h"
 #include "profiler/recorder/measured_use.h"
 #include "profiler/recorder/recompute_builder.h"
 
@@ -39,7 +41,18 @@ bool is_movable(const PackRequest& request) {
   return request.movability == Movability::kMovable;
 }
 
+/// Returns false on a virtual GPU: the device itself, or CUDA's in a process of `offprof exec`.
+bool has_values(const Device& device) {
+  if (device.is_virtual()) return false;
+  return device.torch_device().is_cpu() || dlsym(RTLD_DEFAULT, kVirtualGpuSymbol) == nullptr;
+}
+
 }  // namespace
+
+RecomputeRecorder::RecomputeRecorder(Device& device, const Residents& residents)
+    : device_(device), residents_(residents), has_values_(has_values(device)) {
+  on_step_begin();
+}
 
 void RecomputeRecorder::on_step_begin() {
   saved_.clear();
@@ -110,7 +123,7 @@ void RecomputeRecorder::try_recomputation(SavedId tensor,
 /// Autograd does not report all changes, for example those of batch norm's running statistics. A digest
 /// detects them.
 std::size_t RecomputeRecorder::digest_of(const at::Tensor& value) const {
-  if (device_.is_virtual()) return 0;  // a virtual device has no values
+  if (!has_values_) return 0;
   const at::AutoDispatchBelowAutograd below_autograd;
   const at::DisableRecordFunctionGuard unheard;
   const at::Tensor bytes = bytes_of(value);
@@ -175,7 +188,7 @@ bool RecomputeRecorder::proves(FoundRecomputation& found) const {
 bool RecomputeRecorder::has_content_of(const at::Tensor& made, SavedId tensor) const {
   const Saved& saved = saved_[tensor];
   if (static_cast<Bytes>(made.storage().nbytes()) != saved.request.storage_bytes) return false;
-  if (device_.is_virtual()) return true;
+  if (!has_values_) return true;
   const at::Tensor expected = bytes_of(saved.value), actual = bytes_of(made);
   return expected.nbytes() == actual.nbytes() &&
          std::memcmp(expected.const_data_ptr(), actual.const_data_ptr(), expected.nbytes()) == 0;

@@ -32,9 +32,7 @@ namespace offprof {
 class RecomputeRecorder final : public StepListener {
  public:
   /// `residents` are those of the step. Both must outlive the recorder.
-  RecomputeRecorder(Device& device, const Residents& residents) : device_(device), residents_(residents) {
-    on_step_begin();
-  }
+  RecomputeRecorder(Device& device, const Residents& residents);
 
   void on_step_begin() override;
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
@@ -68,6 +66,7 @@ class RecomputeRecorder final : public StepListener {
 
   Device& device_;
   const Residents& residents_;
+  bool has_values_;  ///< of the device
   bool is_forward_ = true;
   std::optional<OperatorNotes> notes_;
   std::vector<Saved> saved_;
