@@ -151,6 +151,48 @@ def test_recomputation_draws_the_same_random_numbers(last: float) -> None:
     assert has_same_gradients(program, DropoutProgram([*rates]).train(Nothing(), steps=len(rates)))
 
 
+def repeated_backward(program: Program, context: Any) -> None:
+    with context:
+        loss = program.loss()
+    loss.backward(retain_graph=True)
+    loss.backward()
+
+
+def double_backward(program: Program, context: Any) -> None:
+    with context:
+        loss = program.loss()
+    gradients = torch.autograd.grad(loss, list(program.model.parameters()), create_graph=True)
+    (loss + sum(gradient.square().sum() for gradient in gradients)).backward()
+
+
+def checkpoint_within(program: Program, context: Any) -> None:
+    with context:
+        hidden = torch.utils.checkpoint.checkpoint(
+            program.model[:2], torch.randn(64, program.width), use_reentrant=False
+        )
+        loss = program.model[2:](hidden).tanh().sigmoid().square().mean()
+    loss.backward()
+
+
+def lower_precision(program: Program, context: Any) -> None:
+    with context, torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = program.loss()
+    loss.float().backward()
+
+
+@pytest.mark.parametrize("step", [repeated_backward, double_backward, checkpoint_within, lower_precision])
+def test_recomputation_in_unusual_steps_keeps_the_gradients(step: Any) -> None:
+    programs = []
+    offloading = offprof.OffloadActivations("keep", rules=[{"placement": "recompute"}])
+    for context in (Nothing(), offloading):
+        programs.append(Program())
+        for _ in range(5):
+            step(programs[-1], context)
+            programs[-1].update()
+    assert recomputed(offloading.report()) > 0
+    assert has_same_gradients(*programs)
+
+
 def test_copies_what_the_policy_offloads() -> None:
     offloading = offprof.OffloadActivations("offload")
     Program().train(offloading)
