@@ -184,7 +184,9 @@ void CudaDevice::check_compute_stream() {
   stream_refusal_ = input_error(
       "the model computes on a CUDA stream of its own, but offprof tracks only the default stream of cuda:" +
           std::to_string(index_),
-      "run the model on the default stream: remove torch.cuda.stream or StreamContext");
+      "run the model on the default stream: remove torch.cuda.stream or StreamContext; FSDP gathers "
+      "parameters on "
+      "streams of its own: `offprof exec --world-size N -- python train.py` tells its memory");
   throw Error(*stream_refusal_);
 }
 
