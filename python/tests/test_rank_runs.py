@@ -57,6 +57,13 @@ def test_a_rank_has_its_device_its_trace_and_its_name(offprof: Run, tmp_path: Pa
     assert "tensor_parallel.py, rank 13 of 16" in viewed.stdout
 
 
+def test_representative_ranks_have_a_trace_each(offprof: Run, tmp_path: Path) -> None:
+    script = PROGRAMS / "ddp.py"
+    done = offprof("run", script, "--world-size", 8, "--rank", "auto", "-o", "t.json.gz", *STEPS)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.glob("t.*")) == ["t.rank0.json.gz", "t.rank7.json.gz"]
+
+
 def test_sharding_that_needs_streams_of_its_own_is_refused(offprof: Run) -> None:
     done = offprof("run", PROGRAMS / "fsdp2.py", "--world-size", 2, *STEPS)
     assert done.returncode == 2
