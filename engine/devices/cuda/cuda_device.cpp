@@ -184,9 +184,7 @@ void CudaDevice::check_compute_stream() {
   stream_refusal_ = input_error(
       "the model computes on a CUDA stream of its own, but offprof tracks only the default stream of cuda:" +
           std::to_string(index_),
-      "run the model on the default stream: remove torch.cuda.stream or StreamContext; FSDP gathers "
-      "parameters on "
-      "streams of its own: `offprof exec --world-size N -- python train.py` tells its memory");
+      "run the model on the default stream: remove torch.cuda.stream or StreamContext");
   throw Error(*stream_refusal_);
 }
 

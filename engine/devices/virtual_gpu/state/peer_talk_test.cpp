@@ -69,11 +69,11 @@ TEST_F(PeerTalkTest, WhatKernelsComputedIsUnknown) {
 }
 
 TEST_F(PeerTalkTest, ASentValueIsReceivedInItsOrder) {
-  for (const char number : {1, 2}) {
+  for (const char number : {'a', 'b'}) {
     give(0, {number});
     first->call(call(Collective::kSend, 0, 1, 1), "a.py:1", values[0]);
   }
-  for (const char number : {1, 2}) {
+  for (const char number : {'a', 'b'}) {
     second->call(call(Collective::kReceive, 1, 1, 0), "a.py:2", values[1]);
     EXPECT_THAT(received(1, 1), ElementsAre(number));
   }
