@@ -16,6 +16,7 @@
 #include "cli/plugin/engine_loader.h"
 #include "cli/plugin/foreground_command.h"
 #include "cli/plugin/python_package.h"
+#include "cli/plugin/rank_queue.h"
 #include "cli/plugin/scratch_folder.h"
 #include "cli/reports/exec_report.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
@@ -31,7 +32,7 @@ constexpr std::string_view kVirtual = "virtual";
 /// Environment variable with what python/offprof/exec_process.py needs to know, as a JSON object.
 constexpr const char* kSettingsVariable = "OFFPROF_EXEC";
 
-/// Folders in the scratch folder: reports of processes; what ranks have said that ran alone.
+/// Folders in the scratch folder: reports of processes; what ranks tell each other.
 constexpr const char* kReports = "reports";
 constexpr const char* kSaid = "said";
 
@@ -118,8 +119,9 @@ class ExecCommand : public Subcommand {
     fs::create_directory(scratch.file(kSaid));
     const std::map<std::string, std::string> variables = environment(scratch);
     if (!ranks_.world_size) return run_in_foreground(command_, variables).status;
-    for (const int rank : ranks_.ranks) {
-      std::map<std::string, std::string> of_rank = rank_environment(ranks_, rank);
+    RankQueue queue(ranks_.ranks, *ranks_.world_size, scratch.file(kSaid));
+    while (const auto rank = queue.next()) {
+      std::map<std::string, std::string> of_rank = rank_environment(ranks_, *rank);
       of_rank.insert(variables.begin(), variables.end());
       if (const int status = run_in_foreground(command_, of_rank).status; status != 0) return status;
     }
@@ -132,12 +134,10 @@ class ExecCommand : public Subcommand {
     const std::string startup = python_package_folder() + "/startup";
     const char* const python_path = std::getenv("PYTHONPATH");
     const bool has_path = python_path != nullptr && *python_path != '\0';
-    nlohmann::ordered_json settings = {{"profile", absolute_profile()},
-                                       {"memory_limit_bytes", nullptr},
-                                       {"libraries", existing_libraries()},
-                                       {"reports", scratch.file(kReports)},
-                                       {"said", nullptr}};
-    if (ranks_.world_size) settings["said"] = scratch.file(kSaid);
+    nlohmann::ordered_json settings = {
+        {"profile", absolute_profile()},     {"memory_limit_bytes", nullptr},
+        {"libraries", existing_libraries()}, {"reports", scratch.file(kReports)},
+        {"said", scratch.file(kSaid)},       {"is_alone", ranks_.world_size.has_value()}};
     if (memory_limit_) settings["memory_limit_bytes"] = *memory_limit_;
     return {{"PYTHONPATH", has_path ? startup + ":" + python_path : startup},
             {kSettingsVariable, settings.dump()}};

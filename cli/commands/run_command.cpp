@@ -13,10 +13,14 @@
 #include "cli/options/device_options.h"
 #include "cli/options/disk_options.h"
 #include "cli/options/options.h"
+#include "cli/options/rank_options.h"
 #include "cli/options/script_options.h"
 #include "cli/plugin/engine_loader.h"
+#include "cli/plugin/rank_queue.h"
+#include "cli/plugin/scratch_folder.h"
 #include "cli/plugin/script_runner.h"
 #include "cli/reports/memory_refusal.h"
+#include "cli/reports/rank_runs_report.h"
 #include "cli/reports/run_report.h"
 #include "engine/models/inputs/input_spec.h"
 #include "engine/scheduler/command_log.h"
@@ -63,6 +67,7 @@ class RunCommand : public Subcommand {
     RunSettings& settings = request_.settings;
     request_.threads = default_threads();
     program_.add_to(app, "Training script (train.py) or TorchScript module (model.pt)");
+    add_rank_options(app, ranks_, kScriptGroup);
     app.add_flag("--continue", continues_, "Let the script train on under the policy after the recording")
         ->group(kScriptGroup);
     app.add_option(
@@ -131,10 +136,9 @@ class RunCommand : public Subcommand {
     if (policy.fallback) request_.fallback = policy.fallback->policy;
     request_.settings.inputs = expand_inputs(inputs_);
     request_.settings.link_cap = link_;
-    if (!output_.empty()) check_writable(output_);
-    if (!output_.empty() && output_ != "-") output_lock_.emplace(output_);
-    if (!commands_path_.empty()) check_writable(commands_path_);
-
+    complete(ranks_);
+    if (ranks_.world_size) return run_ranks(context, policy);
+    claim_files(output_, commands_path_);
     return program_.is_script() ? run_script(context, policy) : run_model(context, policy);
   }
 
@@ -151,14 +155,21 @@ class RunCommand : public Subcommand {
     const bool has_replayed_commands = result.steps_with_other_commands == 0 &&
                                        replay_commands(TraceSteps(result.trace).step(result.trace.policy),
                                                        result.trace.policy) == result.commands;
-    return report(context, result.trace, policy, has_replayed_commands);
+    return publish(context, make_report(context, result.trace, policy, has_replayed_commands, output_));
   }
 
-  ExitStatus run_script(Context& context, const PolicyFile& policy) {
+  /// Checks that the files can be written, and keeps other processes from writing the trace.
+  void claim_files(const std::string& trace_path, const std::string& commands_path) {
+    if (!trace_path.empty()) check_writable(trace_path);
+    if (!trace_path.empty() && trace_path != "-") output_locks_.emplace_back(trace_path);
+    if (!commands_path.empty()) check_writable(commands_path);
+  }
+
+  /// Returns the request for the script, but for its files.
+  ScriptRequest script_request(const Context& context) const {
     refuse_model_options();
     ScriptRequest script = program_.request();
     script.run = request_;
-    identify_program(script);
     script.run.device = device_.open_in_script(link_, script.virtual_gpu);
     script.run.disk = disk_.request(script.run.device, request_.policy);
     script.run.settings.inputs = script.arguments;
@@ -167,24 +178,78 @@ class RunCommand : public Subcommand {
     script.tool_version = program_version();
     script.argv = context.argv();
     script.kernel_times = device_.kernel_times();
-    script.trace_path = output_;
-    script.commands_path = commands_path_;
     script.has_default_steps = steps_->count() == 0;
     script.progress = progress_for(context);
-    ScriptRun run = record_script(script, program_.python());
-    if (!run.is_recorded) {
-      context.warn(
-          fmt::format("{} was ended by a signal ({}) before everything was recorded: no trace is written",
-                      program_.program(), strsignal(run.signal)));
-      return status_of_signal(run.signal);
+    return script;
+  }
+
+  ExitStatus run_script(Context& context, const PolicyFile& policy) {
+    ScriptRequest script = script_request(context);
+    identify_program(script);
+    script.trace_path = output_;
+    script.commands_path = commands_path_;
+    const ScriptRun run = record_script(script, program_.python());
+    if (!run.is_recorded) return interrupted(context, run.signal);
+    const RunReport report = make_script_report(context, run, policy, output_);
+    const ExitStatus status = publish(context, report);
+    return run.signal != 0 ? status_of_signal(run.signal) : status;
+  }
+
+  /// Records each rank alone, one after the other.
+  ExitStatus run_ranks(Context& context, const PolicyFile& policy) {
+    if (!program_.is_script())
+      throw input_error("--world-size is for training scripts, and not for TorchScript modules");
+    if (device_.is_auto()) device_.choose("virtual");
+    ScriptRequest script = script_request(context);
+    if (!script.virtual_gpu)
+      throw input_error("a rank without its peers needs a virtual GPU", "Add --device virtual.");
+    for (const int rank : ranks_.ranks)
+      claim_files(rank_file(ranks_, output_, rank), rank_file(ranks_, commands_path_, rank));
+    const ScratchFolder said;
+    RankQueue queue(ranks_.ranks, *ranks_.world_size, said.path());
+    RankRunsReport ranks{.world_size = *ranks_.world_size, .nodes = ranks_.nodes};
+    while (const auto rank = queue.next()) {
+      script.rank = {*rank, *ranks_.world_size, said.path()};
+      script.trace_path = rank_file(ranks_, output_, *rank);
+      script.commands_path = rank_file(ranks_, commands_path_, *rank);
+      if (ranks_.is_automatic) claim_files(script.trace_path, script.commands_path);
+      identify_program(script);
+      const ScriptRun run = record_rank(script);
+      if (!run.is_recorded) return interrupted(context, run.signal);
+      ranks.runs.push_back({*rank, make_script_report(context, run, policy, script.trace_path)});
+      if (run.signal != 0) return status_of_signal(run.signal);
     }
+    context.publish_beside(ranks, commands_path_);
+    return ExitStatus::kOk;
+  }
+
+  /// Records one rank. Throws Error with the rank in its message.
+  ScriptRun record_rank(const ScriptRequest& script) const {
+    try {
+      return record_script(script, program_.python(), CommandOutput::kInherited,
+                           rank_environment(ranks_, script.rank->rank));
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("rank {}: {}", script.rank->rank, error.what()), error.hint());
+    }
+  }
+
+  ExitStatus interrupted(Context& context, int signal) const {
+    context.warn(
+        fmt::format("{} was ended by a signal ({}) before everything was recorded: no trace is written",
+                    program_.program(), strsignal(signal)));
+    return status_of_signal(signal);
+  }
+
+  /// Returns the report of a recorded script. Throws Error if the device refused it memory.
+  RunReport make_script_report(Context& context, const ScriptRun& run, const PolicyFile& policy,
+                               const std::string& trace_path) const {
     context.warn(run.trace.notes);
     if (run.outcome.refusal) throw memory_refusal_error({run.trace, run.outcome.refusal, {}, 0});
-    script_outcome_ = std::move(run.outcome);
-    const ExitStatus status =
-        report(context, run.trace, policy,
-               script_outcome_->has_replayed_commands && script_outcome_->steps_with_other_commands == 0);
-    return run.signal != 0 ? status_of_signal(run.signal) : status;
+    RunReport report = make_report(
+        context, run.trace, policy,
+        run.outcome.has_replayed_commands && run.outcome.steps_with_other_commands == 0, trace_path);
+    report.script = run.outcome;
+    return report;
   }
 
   static ShownProgress progress_for(const Context& context) {
@@ -207,9 +272,7 @@ class RunCommand : public Subcommand {
           "Give the script's own arguments after --: offprof run train.py -- ARGS");
   }
 
-  ExitStatus report(Context& context, const Trace& trace, const PolicyFile& policy,
-                    bool has_replayed_commands) {
-    const RunReport report = make_report(context, trace, policy, has_replayed_commands);
+  ExitStatus publish(Context& context, const RunReport& report) const {
     context.publish_beside(report, output_ == "-" ? output_ : commands_path_);
     return report.hazards.empty() ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
@@ -289,15 +352,14 @@ class RunCommand : public Subcommand {
   }
 
   RunReport make_report(Context& context, const Trace& trace, const PolicyFile& policy,
-                        bool has_replayed_commands) const {
+                        bool has_replayed_commands, const std::string& trace_path) const {
     RunReport report;
-    report.script = script_outcome_;
-    report.run = figures_of(trace, output_);
+    report.run = figures_of(trace, trace_path);
     report.gradients = trace.gradients;
     report.gradient_errors = trace.gradient_errors;
     report.notes = trace.notes;
     report.ledger = trace.ledger;
-    report.trace_path = output_;
+    report.trace_path = trace_path;
     report.argv = context.argv();
     report.checked_streams = device_.checks_streams();
     report.hazards = device_.take_hazards();
@@ -327,7 +389,7 @@ class RunCommand : public Subcommand {
   ScriptOptions program_;
   bool continues_ = false;
   const CLI::Option* steps_ = nullptr;
-  std::optional<ScriptOutcome> script_outcome_;
+  RankOptions ranks_;
   std::vector<std::string> inputs_;
   DeviceOptions device_;
   DiskOptions disk_;
@@ -338,7 +400,7 @@ class RunCommand : public Subcommand {
   std::optional<std::string> parameters_place_;
   std::optional<Bytes> parameters_window_;
   std::string output_;
-  std::optional<OutputLock> output_lock_;
+  std::vector<OutputLock> output_locks_;
   std::string commands_path_;
 };
 

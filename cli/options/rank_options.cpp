@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string_view>
 
@@ -53,23 +54,32 @@ std::vector<int> parse_ranks(const std::string& text) {
   }
 }
 
-void add_rank_options(CLI::App& app, RankOptions& options) {
-  add_count_option(app, "--world-size", options.world_size, 1, kMostRanks,
-                   "Run the command as a rank of a job of so many ranks, without the others");
-  add_parsed_option(
-      app, "--rank", "R[,R...]", [&options](const std::string& text) { options.ranks = parse_ranks(text); },
-      "Ranks to run, one after the other, such as 0,3,8-11 (default 0)");
-  add_count_option(app, "--nodes", options.nodes, 1, kMostRanks,
-                   "Nodes that the ranks are on; each has as many devices as ranks (default 1)");
+void add_rank_options(CLI::App& app, RankOptions& options, const std::string& group) {
+  const std::array<CLI::Option*, 3> added = {
+      add_count_option(app, "--world-size", options.world_size, 1, kMostRanks,
+                       "Run the program as a rank of a job of so many ranks, without the others"),
+      add_parsed_option(
+          app, "--rank", "auto|R[,R...]",
+          [&options](const std::string& text) {
+            options.is_automatic = text == "auto";
+            if (!options.is_automatic) options.ranks = parse_ranks(text);
+          },
+          "Ranks to run, one after the other, such as 0,3,8-11; auto: the first, the last, and each stage of "
+          "a "
+          "pipeline (default 0)"),
+      add_count_option(app, "--nodes", options.nodes, 1, kMostRanks,
+                       "Nodes that the ranks are on; each has as many devices as ranks (default 1)")};
+  if (group.empty()) return;
+  for (CLI::Option* option : added) option->group(group);
 }
 
 void complete(RankOptions& options) {
   if (!options.world_size) {
-    if (options.ranks.empty() && options.nodes == 1) return;
+    if (options.ranks.empty() && !options.is_automatic && options.nodes == 1) return;
     throw input_error("--rank and --nodes need --world-size",
                       "Give the number of ranks of the job: --world-size 8");
   }
-  if (options.ranks.empty()) options.ranks = {0};
+  if (options.ranks.empty() && !options.is_automatic) options.ranks = {0};
   for (const int rank : options.ranks)
     if (rank >= *options.world_size)
       throw input_error(fmt::format("there is no rank {} among {} ranks", rank, *options.world_size),
@@ -77,6 +87,16 @@ void complete(RankOptions& options) {
   if (*options.world_size % options.nodes != 0)
     throw input_error(
         fmt::format("{} ranks do not fill {} nodes evenly", *options.world_size, options.nodes));
+}
+
+std::string rank_file(const RankOptions& options, const std::string& path, int rank) {
+  if (path.empty() || options.ranks.size() == 1) return path;
+  const std::size_t slash = path.find_last_of('/');
+  const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  std::size_t end = path.size();
+  for (const std::string_view extension : {".gz", ".json"})
+    if (std::string_view(path).substr(begin, end - begin).ends_with(extension)) end -= extension.size();
+  return fmt::format("{}.rank{}{}", path.substr(0, end), rank, path.substr(end));
 }
 
 std::map<std::string, std::string> rank_environment(const RankOptions& options, int rank) {

@@ -11,7 +11,8 @@ namespace offprof {
 /// Job of many ranks, of which some run here, each alone.
 struct RankOptions {
   std::optional<int> world_size;  ///< nullopt: the command is no rank
-  std::vector<int> ranks;         ///< in the order in which they run
+  std::vector<int> ranks;         ///< in the order in which they run; empty: representative ones
+  bool is_automatic = false;      ///< `--rank auto`
   int nodes = 1;
 
   int ranks_per_node() const { return world_size.value_or(1) / nodes; }
@@ -21,8 +22,12 @@ struct RankOptions {
 /// something else, or names a rank twice.
 std::vector<int> parse_ranks(const std::string& text);
 
-/// Adds `--world-size`, `--rank` and `--nodes`.
-void add_rank_options(CLI::App& app, RankOptions& options);
+/// Adds `--world-size`, `--rank` and `--nodes`, to that group of the help if it is not empty.
+void add_rank_options(CLI::App& app, RankOptions& options, const std::string& group = "");
+
+/// Returns the name of a file of one rank: `path` if the rank is the only one that is named, else with the
+/// number before its extensions, `trace.rank3.json.gz`. An empty path stays empty.
+std::string rank_file(const RankOptions& options, const std::string& path, int rank);
 
 /// Checks the options against each other, after they are parsed, and chooses rank 0 if none is given. Throws
 /// Error (input).

@@ -49,5 +49,18 @@ TEST(RankOptions, SetsTheVariablesOfTorchrun) {
                             Pair("LOCAL_WORLD_SIZE", "8"), Pair("GROUP_RANK", "1")}));
 }
 
+TEST(RankOptions, FilesOfSeveralRanksAreNumbered) {
+  const RankOptions one = job(8, {3}, 1), several = job(8, {0, 3}, 1);
+  EXPECT_EQ(rank_file(one, "t.json.gz", 3), "t.json.gz");
+  EXPECT_EQ(rank_file(several, "t.json.gz", 3), "t.rank3.json.gz");
+  EXPECT_EQ(rank_file(several, "a.json/t.json", 0), "a.json/t.rank0.json");
+  EXPECT_EQ(rank_file(several, "traces.d/t", 0), "traces.d/t.rank0");
+  EXPECT_EQ(rank_file(several, "", 0), "");
+  RankOptions automatic = job(8, {}, 1);
+  automatic.is_automatic = true;
+  complete(automatic);
+  EXPECT_EQ(rank_file(automatic, "t.json", 0), "t.rank0.json");
+}
+
 }  // namespace
 }  // namespace offprof

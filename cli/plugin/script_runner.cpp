@@ -56,10 +56,12 @@ void identify_program(ScriptRequest& request) {
   std::string identity =
       request.is_module ? request.run.model_path : fingerprint_of_file(request.run.model_path);
   for (const std::string& argument : request.arguments) identity += '\0' + argument;
+  if (request.rank) identity += fmt::format(" rank {} of {}", request.rank->rank, request.rank->world_size);
   request.fingerprint = fingerprint(identity);
 }
 
-ScriptRun record_script(ScriptRequest request, const std::string& python, CommandOutput output) {
+ScriptRun record_script(ScriptRequest request, const std::string& python, CommandOutput output,
+                        const std::map<std::string, std::string>& variables) {
   const std::string launcher = python_package_folder() + "/launcher.py";
   const ScratchFolder folder;
   if (request.trace_path.empty()) request.trace_path = folder.file("trace.json");
@@ -69,7 +71,7 @@ ScriptRun record_script(ScriptRequest request, const std::string& python, Comman
   request.outcome_path = folder.file("outcome.json");
   const std::string request_path = folder.file("request.json");
   write_file(request_path, format_script_request(request));
-  const ForegroundEnd end = run_in_foreground({python, launcher, request_path}, {}, output);
+  const ForegroundEnd end = run_in_foreground({python, launcher, request_path}, variables, output);
   ScriptRun run;
   run.is_recorded = std::filesystem::exists(request.outcome_path);
   if (run.is_recorded)

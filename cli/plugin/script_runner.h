@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "cli/plugin/foreground_command.h"
@@ -16,13 +17,16 @@ struct ScriptRun {
   bool is_recorded = true;  ///< false only if a signal ended the program earlier: there is no trace then
 };
 
-/// Completes `request.fingerprint` from the program. Throws Error (input) if there is no such script.
+/// Completes `request.fingerprint` from the program, its arguments and its rank. Throws Error (input) if
+/// there is no such script.
 void identify_program(ScriptRequest& request);
 
 /// Runs the program of `request` in `python` and records it: see ScriptRequest. The trace is written to
-/// `request.trace_path`; empty: to no file. `output`: destination of the program's standard output. Throws
-/// Error if the program cannot be recorded, and writes nothing then. See run_in_foreground for signals.
+/// `request.trace_path`; empty: to no file. `output`: destination of the program's standard output.
+/// `variables` are set in its environment. Throws Error if the program cannot be recorded, and writes nothing
+/// then. See run_in_foreground for signals.
 ScriptRun record_script(ScriptRequest request, const std::string& python,
-                        CommandOutput output = CommandOutput::kInherited);
+                        CommandOutput output = CommandOutput::kInherited,
+                        const std::map<std::string, std::string>& variables = {});
 
 }  // namespace offprof

@@ -195,6 +195,8 @@ GpuProcess parse_process_report(const std::string& text, const std::string& wher
   process.value_reads = strings_of(report, "value_reads");
   if (const auto communicators = report.find("communicators"))
     process.communicators = communicators->as_integer();
+  if (const auto exposed = report.find("exposed_collectives_ns"))
+    process.exposed_collectives_ns = exposed->as_integer();
   process.collectives = collectives_of(report);
   process.notes = strings_of(report, "notes");
   return process;

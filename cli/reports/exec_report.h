@@ -32,9 +32,10 @@ struct GpuProcess {
   bool ended = false;
   ProcessPeaks peaks;
   std::int64_t out_of_memory_errors = 0;
-  Nanoseconds modelled_time_ns = 0;  ///< on the virtual clock
-  std::optional<int> rank;           ///< nullopt: it is no rank of many
-  std::int64_t communicators = 0;    ///< of NCCL: the most at one time
+  Nanoseconds modelled_time_ns = 0;        ///< on the virtual clock
+  std::optional<int> rank;                 ///< nullopt: it is no rank of many
+  std::int64_t communicators = 0;          ///< of NCCL: the most at one time
+  Nanoseconds exposed_collectives_ns = 0;  ///< the compute stream ran collectives or waited for them
   std::vector<CollectiveSum> collectives;
   std::vector<std::string> unwritten_calls, unknown_sizes;
   std::vector<std::string>

@@ -28,6 +28,7 @@ std::string memory_table(const std::vector<const GpuProcess*>& ranks, const Page
                    {"requested"},
                    {"communicators"},
                    {"out of memory", Align::kLeft},
+                   {"exposed"},
                    {"modelled time"}});
   for (const GpuProcess* process : ranks) {
     const bool is_out = process->out_of_memory_errors > 0;
@@ -37,6 +38,7 @@ std::string memory_table(const std::vector<const GpuProcess*>& ranks, const Page
                    format_bytes(process->peaks.requested),
                    std::to_string(process->communicators),
                    {is_out ? "yes" : "no", is_out ? Tone::kBad : Tone::kPlain},
+                   format_duration(process->exposed_collectives_ns),
                    format_duration(process->modelled_time_ns)});
   }
   return table.render(page);
@@ -65,7 +67,9 @@ std::string rank_text(const ExecReport& report, const Page& page) {
   std::string notes = fmt::format(
       "allocated, reserved, requested: peaks, by torch.cuda.memory_stats of the rank. Bytes of collectives "
       "are "
-      "counted as nccl-tests does. Times are {}.",
+      "counted as nccl-tests does. Exposed: time for which the compute stream runs collectives or waits for "
+      "them. "
+      "Times are {}.",
       kTimesAreModelled);
   if (communicators > 0) {
     const NcclMemory nccl = estimate_nccl_memory(communicators);
@@ -85,6 +89,7 @@ nlohmann::ordered_json rank_json(const GpuProcess& process) {
         {{"name", sum.name}, {"calls", sum.calls}, {"bytes", sum.bytes}, {"modelled_time_ns", sum.time_ns}});
   const NcclMemory nccl = estimate_nccl_memory(process.communicators);
   return {{"communicators", process.communicators},
+          {"exposed_collectives_ns", process.exposed_collectives_ns},
           {"estimated_nccl_bytes", {nccl.least, nccl.most}},
           {"collectives", std::move(collectives)}};
 }

@@ -1,6 +1,9 @@
 #include "profiler/plugin/script_io.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -122,6 +125,13 @@ Error error_from_json(const JsonValue& json) {
 
 }  // namespace
 
+std::string program_name(const ScriptRequest& request) {
+  const std::string& path = request.run.model_path;
+  const std::string name = request.is_module ? path : std::filesystem::path(path).filename().string();
+  if (!request.rank) return name;
+  return fmt::format("{}, rank {} of {}", name, request.rank->rank, request.rank->world_size);
+}
+
 std::string refused_trace_path(const ScriptRequest& request) {
   return request.outcome_path + ".refused";
 }
@@ -147,6 +157,8 @@ std::string format_script_request(const ScriptRequest& request) {
                {"outcome_path", request.outcome_path}};
   if (const auto& gpu = request.virtual_gpu)
     json["virtual_gpu"] = {{"profile", gpu->profile}, {"libraries", gpu->libraries}};
+  if (const auto& rank = request.rank)
+    json["rank"] = {{"rank", rank->rank}, {"world_size", rank->world_size}, {"said", rank->said}};
   if (request.kernel_times) json["kernel_times"] = *request.kernel_times;
   return dump_json(json) + "\n";
 }
@@ -177,6 +189,9 @@ ScriptRequest parse_script_request(const std::string& text, const std::string& n
   request.outcome_path = json.at("outcome_path").as_string();
   if (const auto gpu = json.find("virtual_gpu"))
     request.virtual_gpu = {gpu->at("profile").as_string(), gpu->at("libraries").as_string()};
+  if (const auto rank = json.find("rank"))
+    request.rank = {static_cast<int>(rank->at("rank").as_integer()),
+                    static_cast<int>(rank->at("world_size").as_integer()), rank->at("said").as_string()};
   if (const auto kernel_times = json.find("kernel_times")) request.kernel_times = kernel_times->as_string();
   return request;
 }

@@ -28,6 +28,13 @@ struct ScriptGpu {
   std::string libraries;  ///< folder of the stand-in libraries
 };
 
+/// Place of a program that is one rank of many, and runs without the others.
+struct ScriptRank {
+  int rank = 0;
+  int world_size = 1;
+  std::string said;  ///< folder for objects that ranks tell each other: see python/offprof/lone_rank.py
+};
+
 /// A request to record a Python program. `offprof run` writes it as JSON for the launcher in
 /// `python/offprof`, which reads the members that the launcher needs and gives the rest to its extension.
 struct ScriptRequest {
@@ -36,8 +43,9 @@ struct ScriptRequest {
   std::vector<std::string> arguments;  ///< of the program, without its name
   std::string fingerprint;             ///< of the program and its arguments
   std::optional<ScriptGpu> virtual_gpu{};
-  std::string step_function;       ///< `module:name` of a function whose calls are steps; empty: none
-  bool has_default_steps = false;  ///< as many measured steps as the budget of a script has
+  std::optional<ScriptRank> rank{};  ///< nullopt: the program is no rank of many
+  std::string step_function;         ///< `module:name` of a function whose calls are steps; empty: none
+  bool has_default_steps = false;    ///< as many measured steps as the budget of a script has
   ShownProgress progress = ShownProgress::kNothing;
   std::vector<Policy> compared;         ///< measured after the policy of `run`
   bool continues = false;               ///< the program trains on under the policy after the recording
@@ -51,6 +59,10 @@ struct ScriptRequest {
   std::string commands_path;  ///< and the command log there, if it is not empty
   std::string outcome_path;   ///< and the outcome there
 };
+
+/// Returns the name of the program in traces: that of the script without its folder, or of the module; and
+/// the rank.
+std::string program_name(const ScriptRequest& request);
 
 /// Returns the path of the trace of a program that was refused device memory. It serves the error message
 /// alone.

@@ -20,6 +20,7 @@ ScriptRequest request() {
   request.run.disk = DiskRequest{.folder = "/scratch", .speed = {{2e9, 3, 4}, {1e9, 5, 6}}};
   request.arguments = {"--epochs", "3", "\xff"};
   request.virtual_gpu = ScriptGpu{"h200", "/lib/virtual_gpu"};
+  request.rank = ScriptRank{3, 8, "/tmp/said"};
   request.compared = {preset_policy("keep"), preset_policy("offload")};
   request.shape = "largest";
   return request;
@@ -39,6 +40,18 @@ TEST(ScriptRequest, ComesBackAsItWasWritten) {
   EXPECT_EQ(after.shape, before.shape);
   ASSERT_TRUE(after.virtual_gpu);
   EXPECT_EQ(after.virtual_gpu->libraries, before.virtual_gpu->libraries);
+  ASSERT_TRUE(after.rank);
+  EXPECT_EQ(after.rank->rank, 3);
+  EXPECT_EQ(after.rank->world_size, 8);
+  EXPECT_EQ(after.rank->said, "/tmp/said");
+}
+
+TEST(ScriptRequest, NamesTheProgramAndItsRank) {
+  ScriptRequest program;
+  program.run.model_path = "scripts/train.py";
+  EXPECT_EQ(program_name(program), "train.py");
+  program.rank = ScriptRank{3, 8, ""};
+  EXPECT_EQ(program_name(program), "train.py, rank 3 of 8");
 }
 
 TEST(ScriptRequest, RejectsTheTextOfAnotherFile) {

@@ -67,8 +67,7 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
   taken_ = 1;  // the one before the first begin_step
   Trace& trace = result_.trace;
   trace.settings = settings;
-  trace.model.name = request_.is_module ? request_.run.model_path
-                                        : std::filesystem::path(request_.run.model_path).filename().string();
+  trace.model.name = program_name(request_);
   trace.model.fingerprint = request_.fingerprint;
   trace.environment = environment_of(request_.run, device_);
   trace.gradients = "not applicable";

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 from collections.abc import Callable
@@ -12,8 +11,8 @@ from typing import Any
 
 from .errors import OffprofError
 from .process_report import ProcessReport, report_problem
-from .ranks import RankPlace, place_from_environment
-from .virtual_gpu import VirtualGpu, open_virtual_gpu, opened_virtual_gpu
+from .ranks import connect_ranks, place_from_environment
+from .virtual_gpu import open_virtual_gpu, opened_virtual_gpu
 
 # Set by `offprof exec` (cli/commands/exec_command.cpp): a JSON object.
 SETTINGS_VARIABLE = "OFFPROF_EXEC"
@@ -39,21 +38,5 @@ def import_torch(execute: Callable[[ModuleType], None], torch: ModuleType) -> No
         raise
     execute(torch)
     if place is not None:
-        connect_ranks(gpu, place, said=Path(settings["said"]) if settings["said"] else None)
+        connect_ranks(gpu, place, said=Path(settings["said"]), is_alone=settings["is_alone"])
     ProcessReport(gpu, report_folder, place).watch(torch)
-
-
-def connect_ranks(gpu: VirtualGpu, place: RankPlace, said: Path | None) -> None:
-    """Prepares `torch.distributed` of a process that is one rank of many.
-
-    Args:
-        gpu: the virtual GPU of this process.
-        place: the rank.
-        said: folder for what ranks tell each other that run alone; None: all ranks run at the same time.
-    """
-    if not importlib.import_module("torch.distributed").is_available():
-        return
-    if said is not None:
-        importlib.import_module("offprof.lone_rank").run_alone(gpu, place, said)
-    else:
-        importlib.import_module("offprof.peer_ranks").talk_to_peers()

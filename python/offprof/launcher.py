@@ -6,14 +6,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import runpy
 import signal
 import sys
 import traceback
+from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from offprof.ranks import RankPlace
 
 OLDEST_PYTHON = (3, 9)
 # Status of a program that could not be recorded. The outcome file says why.
@@ -91,8 +96,16 @@ class _Launch:
             from offprof.virtual_gpu import open_virtual_gpu
 
             _refuse_early_torch()
-            open_virtual_gpu(gpu["profile"], libraries=gpu["libraries"])
+            place = self._rank_place()
+            opened = open_virtual_gpu(
+                gpu["profile"], libraries=gpu["libraries"], devices=place.ranks_per_node if place else 1
+            )
         extension = native.load_extension()
+        if gpu is not None and place is not None:
+            from offprof.ranks import connect_ranks
+
+            connect_ranks(opened, place, said=Path(self.request["rank"]["said"]), is_alone=True)
+            importlib.import_module("torch").cuda.set_device(place.local_rank)  # the recording's device
         from offprof.code_locator import CodeLocator  # these import torch
         from offprof.script_driver import ScriptDriver
 
@@ -100,6 +113,12 @@ class _Launch:
         self.recording = extension.Recording(request_text, self._report_progress, locator.locate)
         patience = self.request["patience_seconds"]
         self.driver = ScriptDriver(self.recording, extension.Phase, locator, self._finish, patience)
+
+    def _rank_place(self) -> RankPlace | None:
+        """Returns the place of a program that is one rank of many; None: it is no rank."""
+        from offprof.ranks import place_from_environment
+
+        return place_from_environment() if "rank" in self.request else None
 
     def run(self) -> int:
         """Runs the program until it is recorded or ends. Returns the exit status of the launcher."""

@@ -179,6 +179,42 @@ def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
     importlib.import_module("torch.testing._internal.distributed.fake_pg")  # registers the backend
     distributed_c10d._new_process_group_helper = _without_gloo(distributed_c10d._new_process_group_helper)
     carry_objects(_Voices(place, said))
+    _note_partners(said / f"partners-{place.rank}")
+
+
+def _note_partners(file: Path) -> None:
+    """Writes the ranks that this one exchanges messages with to the file, one a line: stages of a pipeline, for
+    example, which `--rank auto` runs next."""
+    known: set[int] = set()
+
+    def note(partner: int | None) -> None:
+        if partner is not None and partner not in known:
+            known.add(partner)
+            file.write_text("".join(f"{rank}\n" for rank in sorted(known)))
+
+    begin = distributed_c10d.P2POp.__init__
+
+    @functools.wraps(begin)
+    def begin_and_note(self: Any, *arguments: Any, **options: Any) -> None:
+        begin(self, *arguments, **options)
+        note(self.peer)
+
+    distributed_c10d.P2POp.__init__ = begin_and_note
+    for name, keyword in (("send", "dst"), ("isend", "dst"), ("recv", "src"), ("irecv", "src")):
+        function = _noting(getattr(distributed_c10d, name), keyword, note)
+        setattr(distributed_c10d, name, function)
+        setattr(dist, name, function)
+
+
+def _noting(function: Callable[..., Any], keyword: str, note: Callable[[int | None], None]) -> Callable[..., Any]:
+    """Returns the function, which also notes the rank that its second argument or that keyword names."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        note(arguments[1] if len(arguments) > 1 else options.get(keyword))
+        return function(*arguments, **options)
+
+    return call
 
 
 def _noting_color(gpu: VirtualGpu, place: RankPlace) -> Callable[[list[int]], int]:

@@ -1,20 +1,51 @@
 """Ranks that run at the same time, as torchrun starts them, each with a virtual GPU of its own.
 
-Collectives of tensors carry no data between them; small values are carried as if all ranks gave the same
-ones. Python objects really reach the other ranks, through the store of `torch.distributed`. Imported after
-torch.
+Collectives of tensors carry small values between them, by files that the virtual GPU writes, and nothing else.
+Python objects reach the other ranks through the store of `torch.distributed`. Imported after torch.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+from types import FrameType
+
+import torch
 from torch.distributed import distributed_c10d
 
+from .errors import InputError
 from .object_collectives import carry_objects
+from .virtual_gpu import VirtualGpu
+
+# Seconds for which a rank waits for a value of another one.
+PATIENCE_VARIABLE = "OFFPROF_PEER_TIMEOUT"
+_PATIENCE_S = 300
+_TORCH = os.path.dirname(torch.__file__) + os.sep
 
 
-def talk_to_peers() -> None:
-    """Lets the collectives of objects of this process reach the other ranks."""
+def talk_to_peers(gpu: VirtualGpu, folder: Path) -> None:
+    """Lets collectives of objects and of small tensors of this process reach the other ranks.
+
+    `folder` is the same for all ranks. Raises InputError if the variable OFFPROF_PEER_TIMEOUT is no whole number of
+    seconds.
+    """
+    text = os.environ.get(PATIENCE_VARIABLE, str(_PATIENCE_S))
+    if not text.isdecimal() or int(text) == 0:
+        raise InputError(f"{PATIENCE_VARIABLE}={text} is not a whole number of seconds", "Give 1 or more.")
+    gpu.exchange_with_peers(folder, int(text), _call_site)
     carry_objects(_StoreVoices())
+
+
+def _call_site() -> str:
+    """Returns the file and line of the innermost frame of this thread that is not torch's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_TORCH) and os.path.dirname(file) != os.path.dirname(__file__):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "backward"  # of autograd, on a thread of its own
 
 
 class _StoreVoices:

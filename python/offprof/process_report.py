@@ -73,6 +73,7 @@ class ProcessReport:
             unknown_sizes=state.unknown_sizes,
             value_reads=self._gpu.value_reads(),
             communicators=state.communicators,
+            exposed_collectives_ns=state.exposed_collectives_ns,
             collectives=[dataclasses.asdict(count) for count in state.collectives],
             notes=self._gpu.notes(),
         )

@@ -166,7 +166,7 @@ class ProgramWatch:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     found.setdefault(id(parameter), parameter)
-        return [tensor for tensor in found.values() if _is_known(tensor)]
+        return [_local(tensor) for tensor in found.values() if _is_known(tensor)]
 
     def buffers(self) -> list[torch.Tensor]:
         """Returns the buffers of the root modules, each once."""
@@ -174,7 +174,7 @@ class ProgramWatch:
         for root in self.roots():
             for buffer in root.buffers():
                 found.setdefault(id(buffer), buffer)
-        return [tensor for tensor in found.values() if _is_known(tensor)]
+        return [_local(tensor) for tensor in found.values() if _is_known(tensor)]
 
     def _forget_calls(self) -> None:
         for hook in self._call_hooks:
@@ -207,3 +207,9 @@ class ProgramWatch:
 def _is_known(tensor: torch.Tensor) -> bool:
     """Returns True for tensors with a storage: lazy parameters have none yet."""
     return not isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the part of a distributed tensor (DTensor) that is on this rank, which has the storage."""
+    local: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
+    return local

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .virtual_gpu import VirtualGpu
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,11 @@ class RankPlace:
     rank: int
     world_size: int
     ranks_per_node: int
+
+    @property
+    def local_rank(self) -> int:
+        """Number of the rank, and of its device, on its node."""
+        return self.rank % self.ranks_per_node
 
     def nodes_of(self, ranks: list[int]) -> int:
         """Returns the number of nodes that these ranks are on."""
@@ -38,3 +49,20 @@ def place_from_environment() -> RankPlace | None:
     if not 0 <= rank < world_size or ranks_per_node <= 0:
         return None
     return RankPlace(rank, world_size, ranks_per_node)
+
+
+def connect_ranks(gpu: VirtualGpu, place: RankPlace, said: Path, is_alone: bool) -> None:
+    """Prepares `torch.distributed` of a process that is one rank of many.
+
+    Args:
+        gpu: the virtual GPU of this process.
+        place: the rank.
+        said: folder for what ranks tell each other.
+        is_alone: whether the other ranks do not run at the same time.
+    """
+    if not importlib.import_module("torch.distributed").is_available():
+        return
+    if is_alone:
+        importlib.import_module("offprof.lone_rank").run_alone(gpu, place, said)
+    else:
+        importlib.import_module("offprof.peer_ranks").talk_to_peers(gpu, said)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ DEFAULT_PROFILE = "h200"
 _OPENER = "liboffprof_virtual_gpu_opener.so"
 _OBSERVER = "liboffprof_cuda.so"  # links torch, so it is opened after torch
 _BUILD_AGAIN = "Build offprof again: cmake --preset release && cmake --build --preset release"
+_CALL_SITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)
 _BAD_INPUT = 2  # status of offprof_virtual_gpu_open: an argument is wrong
 
 
@@ -62,6 +64,7 @@ class GpuState:
         unknown_sizes: sizes, since the last state, that only NVIDIA's libraries know. They count as
             0, so a real GPU uses more memory.
         communicators: the most communicators of NCCL that existed at one time.
+        exposed_collectives_ns: modelled time for which the compute stream ran collectives or waited for them.
         collectives: collectives of NCCL, by kind.
     """
 
@@ -71,6 +74,7 @@ class GpuState:
     unwritten_calls: tuple[str, ...]
     unknown_sizes: tuple[str, ...]
     communicators: int
+    exposed_collectives_ns: int
     collectives: tuple[CollectiveCount, ...]
 
 
@@ -83,6 +87,7 @@ class VirtualGpu:
         self._libraries = libraries
         self._observer: ctypes.CDLL | None = None
         self._notes: list[str] = []
+        self._call_site: Any = None  # the library calls it as long as the process lives
 
     def state(self) -> GpuState:
         """Returns the current state. Does not wait for work in progress."""
@@ -95,6 +100,7 @@ class VirtualGpu:
             unwritten_calls=tuple(state["unwritten_calls"]),
             unknown_sizes=tuple(state["unknown_sizes"]),
             communicators=state["communicators"],
+            exposed_collectives_ns=state["exposed_collectives_ns"],
             collectives=tuple(CollectiveCount(**count) for count in state["collectives"]),
         )
 
@@ -137,6 +143,22 @@ class VirtualGpu:
             nodes: number of nodes.
         """
         self._library.offprof_virtual_gpu_note_group(key, len(key), ranks, nodes)
+
+    def exchange_with_peers(self, folder: Path, patience_s: int, call_site: Callable[[], str]) -> None:
+        """Lets the ranks of a job that run at the same time on this machine exchange small values.
+
+        Args:
+            folder: an existing folder, the same for all ranks of the job.
+            patience_s: seconds for which a rank waits for a value of another.
+            call_site: returns where the program is, for messages; called on any thread.
+        """
+
+        def write_site(text: int, size: int) -> None:
+            site = call_site().encode(errors="replace")[: size - 1] + b"\0"
+            ctypes.memmove(text, site, len(site))
+
+        self._call_site = _CALL_SITE(write_site)
+        self._library.offprof_virtual_gpu_exchange_with_peers(os.fsencode(folder), patience_s, self._call_site)
 
     def note(self, text: str) -> None:
         """Adds a note about the figures of this process; each text once."""
@@ -240,6 +262,8 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
     library.offprof_virtual_gpu_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int]
     library.offprof_virtual_gpu_note_group.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_int, ctypes.c_int]
     library.offprof_virtual_gpu_note_group.restype = None
+    library.offprof_virtual_gpu_exchange_with_peers.argtypes = [ctypes.c_char_p, ctypes.c_int, _CALL_SITE]
+    library.offprof_virtual_gpu_exchange_with_peers.restype = None
     library.offprof_virtual_gpu_open.restype = ctypes.c_int
     for function in ("error", "hint", "state", "torch_version"):
         getattr(library, f"offprof_virtual_gpu_{function}").restype = ctypes.c_char_p

@@ -177,6 +177,12 @@ def test_tensors_on_the_processor_are_gathered_too(execute: Exec) -> None:
     assert done.out == "[1.0, 1.0, 1.0] 0.0\n"
 
 
+def test_representative_ranks_are_the_stages_of_a_pipeline(execute: Exec) -> None:
+    done = execute("--world-size", 3, "--rank", "auto", command=(sys.executable, PROGRAMS / "pipeline.py"))
+    assert done.status == 0, done.err
+    assert [process["rank"] for process in done.report["processes"]] == [0, 1, 2]
+
+
 def test_stops_at_the_rank_that_raises(execute: Exec) -> None:
     done = execute(
         "--world-size",

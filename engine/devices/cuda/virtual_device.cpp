@@ -1,5 +1,7 @@
 #include "engine/devices/cuda/virtual_device.h"
 
+#include <c10/cuda/CUDAFunctions.h>
+
 #include <limits>
 #include <memory>
 #include <set>
@@ -22,7 +24,8 @@ std::string note_of(const LaunchTimes& launches) {
 
 }  // namespace
 
-VirtualDevice::VirtualDevice(VirtualGpu& gpu) : CudaDevice(0), gpu_(gpu), ops_(gpu) {
+VirtualDevice::VirtualDevice(VirtualGpu& gpu)
+    : CudaDevice(c10::cuda::current_device()), gpu_(gpu), ops_(gpu) {
   books().set_watcher(&gpu);
   VirtualDevice::set_capacity(std::nullopt);
 }

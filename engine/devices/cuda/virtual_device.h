@@ -14,7 +14,8 @@ namespace offprof {
 /// operators, for its cost model, and blocks, for its stream race checker.
 class VirtualDevice final : public CudaDevice {
  public:
-  /// Creates the device; `gpu` must outlive it.
+  /// Creates the device on the one that is current, of those that the virtual GPU shows; `gpu` must outlive
+  /// it.
   explicit VirtualDevice(VirtualGpu& gpu);
   ~VirtualDevice() override;
 

@@ -47,7 +47,8 @@ struct CollectiveCount {
 };
 
 struct CollectiveFigures {
-  std::int64_t communicators = 0;       ///< the most that existed at one time
+  std::int64_t communicators = 0;  ///< the most that existed at one time
+  Nanoseconds exposed_ns = 0;      ///< time for which the stream that PyTorch computes on ran or awaited them
   std::vector<CollectiveCount> counts;  ///< of the kinds that were called
 };
 
@@ -140,6 +141,11 @@ class VirtualGpu : public GpuOperators, public GpuBlocks, public GpuClocks, publ
   /// `key` is the unique id of the group's communicator, or for a part that is split off its color as a
   /// number.
   virtual void note_group(const std::string& key, int ranks, int nodes) = 0;
+  /// Lets the ranks of a job that run at the same time on this machine exchange small values and compare
+  /// their collectives, by files in `folder`, which exists. A rank waits for `patience_s` seconds for a value
+  /// of another. `call_site` returns where the program is, for messages; it may be called on any thread.
+  virtual void exchange_with_peers(const std::string& folder, int patience_s,
+                                   std::function<std::string()> call_site) = 0;
   /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations.
   virtual Work take_work() = 0;
   /// Returns the same for all other streams together, without copies over the link.

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -63,6 +64,7 @@ nlohmann::json state_of(const OpenGpu& opened) {
           {"unwritten_calls", gpu.unwritten_calls()},
           {"unknown_sizes", gpu.take_unknown_sizes()},
           {"communicators", figures.communicators},
+          {"exposed_collectives_ns", figures.exposed_ns},
           {"collectives", std::move(collectives)}};
 }
 
@@ -141,6 +143,18 @@ OFFPROF_EXPORT void offprof_virtual_gpu_note_group(const char* key, std::int64_t
                                                    int nodes) {
   offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
   if (gpu != nullptr) gpu->note_group({key, static_cast<std::size_t>(key_bytes)}, ranks, nodes);
+}
+
+OFFPROF_EXPORT void offprof_virtual_gpu_exchange_with_peers(const char* folder, int patience_s,
+                                                            void (*call_site)(char* text, int bytes)) {
+  constexpr int kLongestSite = 512;
+  offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
+  if (gpu == nullptr) return;
+  gpu->exchange_with_peers(folder, patience_s, [call_site] {
+    std::array<char, kLongestSite> text{};
+    call_site(text.data(), kLongestSite);
+    return std::string(text.data());
+  });
 }
 
 }  // extern "C"

@@ -23,6 +23,8 @@ cudaError_t cuda_error(GpuStatus status) {
       return cudaErrorHostMemoryNotRegistered;
     case GpuStatus::kNoCode:
       return cudaErrorNoKernelImageForDevice;
+    case GpuStatus::kPeerProblem:
+      return cudaErrorOperatingSystem;
   }
   return cudaErrorUnknown;
 }

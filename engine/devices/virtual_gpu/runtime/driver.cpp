@@ -34,6 +34,8 @@ CUresult result_of(GpuStatus status) {
       return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     case GpuStatus::kNoCode:
       return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    case GpuStatus::kPeerProblem:
+      return CUDA_ERROR_OPERATING_SYSTEM;
   }
   return CUDA_ERROR_UNKNOWN;
 }

@@ -94,13 +94,24 @@ NumberType number_type(NcclType type) {
 }
 
 Reduction reduction_of(int op) {
-  if (op == kNcclSum) return Reduction::kSum;
-  return op == kNcclMax || op == kNcclMin || op == kNcclAverage ? Reduction::kSame : Reduction::kOther;
+  switch (op) {
+    case kNcclSum:
+      return Reduction::kSum;
+    case kNcclMax:
+      return Reduction::kMax;
+    case kNcclMin:
+      return Reduction::kMin;
+    case kNcclAverage:
+      return Reduction::kAverage;
+    default:
+      return Reduction::kOther;
+  }
 }
 
 NcclResult run(NcclComm comm, StreamId stream, const std::vector<CollectiveCall>& calls) {
   OFFPROF_TRACED_DRIVER_CALL(cuLaunchKernel);
   const GpuStatus status = gpu().collectives().run(stream, *comm, calls);
+  if (status == GpuStatus::kPeerProblem) return fail(kNcclInvalidUsage, gpu().collectives().take_problem());
   return status == GpuStatus::kOk
              ? kNcclSuccess
              : fail(kNcclUnhandledCudaError, "the stream of a collective does not exist");
@@ -139,7 +150,8 @@ NcclResult call(Collective collective, const void* send, void* receive, std::siz
                                        .bytes = static_cast<Bytes>(count) * width * parts,
                                        .type = number_type(type),
                                        .reduction = reduction,
-                                       .is_root = root == comm->rank};
+                                       .is_root = root == comm->rank,
+                                       .root = root};
   if (group.depth == 0) return run(comm, stream, {collective_call});
   group.calls.push_back({comm, stream, collective_call});
   return kNcclSuccess;
@@ -150,7 +162,7 @@ NcclResult create(NcclComm* comm, int rank, int ranks, const std::string& key) {
     return fail(kNcclInvalidArgument,
                 "invalid rank " + std::to_string(rank) + " of " + std::to_string(ranks));
   const auto noted = gpu().collectives().noted_group(key);
-  *comm = gpu().collectives().create(rank, ranks, noted ? std::optional(noted->nodes) : std::nullopt);
+  *comm = gpu().collectives().create(rank, ranks, noted ? std::optional(noted->nodes) : std::nullopt, key);
   return kNcclSuccess;
 }
 
@@ -223,11 +235,15 @@ NcclResult ncclCommInitAll(NcclComm* comms, int devices, const int*) {
   return create(comms, 0, 1, "");
 }
 
-// The other ranks would tell who is in the part.
+// The other ranks tell who is in the part; a rank alone knows by noted groups.
 NcclResult ncclCommSplit(NcclComm parent, int color, int key, NcclComm* comm, void*) {
   *comm = nullptr;
   if (const NcclResult result = check(parent); result != kNcclSuccess) return result;
-  if (color == kNcclNoColor) return kNcclSuccess;
+  *comm = gpu().collectives().split(parent, color, key);
+  if (std::string problem = gpu().collectives().take_problem(); !problem.empty())
+    return fail(kNcclRemoteError, std::move(problem));
+  if (color == kNcclNoColor) *comm = nullptr;
+  if (color == kNcclNoColor || *comm != nullptr) return kNcclSuccess;
   const auto part = gpu().collectives().noted_group(std::to_string(color));
   return create(comm, key, part ? part->ranks : parent->group.ranks, std::to_string(color));
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
 #include "engine/devices/virtual_gpu/races/stream_races.h"
@@ -39,6 +40,7 @@ struct ExecutionState {
   VirtualGpuOptions options;
   VirtualTime time;
   SmallValues values;                                 ///< outside functional mode
+  std::string peer_problem;                           ///< the last problem with other ranks; empty: none
   std::optional<StreamRace> races;                    ///< empty if streams are not checked
   std::optional<FunctionalModeWork> functional_mode;  ///< empty outside functional mode
   std::atomic<GpuObserver*> observer = nullptr;       ///< set without the lock; nullptr: none

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "traces/base/error.h"
+
 namespace offprof {
 namespace {
 
@@ -47,6 +49,11 @@ bool sum_equal(std::vector<char>& numbers, NumberType type, int ranks) {
   return false;
 }
 
+/// Returns true if the reduction of equal numbers is the number.
+bool same_of_equal(Reduction reduction) {
+  return reduction == Reduction::kMax || reduction == Reduction::kMin || reduction == Reduction::kAverage;
+}
+
 /// Returns the name of NCCL's kernel, without the algorithm and the number type.
 std::string_view kernel_of(Collective collective) {
   constexpr std::array<std::string_view, kCollectives> kKernels = {
@@ -80,21 +87,53 @@ std::optional<GroupShape> GpuCollectives::noted_group(const std::string& key) co
   return found == noted_groups_.end() ? std::nullopt : std::optional(found->second);
 }
 
-Communicator* GpuCollectives::create(int rank, int ranks, std::optional<int> nodes) {
+void GpuCollectives::exchange_with_peers(PeerSettings settings) {
+  const GpuLock lock(state_.mutex);
+  peers_ = std::move(settings);
+}
+
+Communicator* GpuCollectives::create(int rank, int ranks, std::optional<int> nodes, const std::string& key) {
   const GpuLock lock(state_.mutex);
   const int of_node = std::max(1, state_.options.devices);
   const GroupShape group{.ranks = ranks, .nodes = nodes.value_or((ranks + of_node - 1) / of_node)};
   auto created = std::make_unique<Communicator>(Communicator{rank, group});
   Communicator* const communicator = created.get();
   communicators_.emplace(communicator, std::move(created));
+  if (peers_ && !key.empty() && ranks > 1)
+    talks_.emplace(communicator, std::make_shared<PeerTalk>(*peers_, key, rank, ranks));
   most_communicators_ = std::max(most_communicators_, static_cast<std::int64_t>(communicators_.size()));
   return communicator;
+}
+
+Communicator* GpuCollectives::split(Communicator* whole, int color, int order) {
+  std::shared_ptr<PeerTalk> talk;
+  {
+    const GpuLock lock(state_.mutex);
+    const auto found = talks_.find(whole);
+    if (found == talks_.end()) return nullptr;
+    talk = found->second;
+  }
+  try {
+    const PlaceInPart place = talk->split(color, order);
+    if (color < 0) return nullptr;  // in no part
+    return create(place.rank, place.ranks, std::nullopt, talk->key_of_part(color));
+  } catch (const Error& error) {
+    const GpuLock lock(state_.mutex);
+    state_.peer_problem = error.what();
+    return nullptr;
+  }
+}
+
+std::string GpuCollectives::take_problem() {
+  const GpuLock lock(state_.mutex);
+  return std::exchange(state_.peer_problem, {});
 }
 
 GpuStatus GpuCollectives::destroy(Communicator* communicator) {
   const GpuLock lock(state_.mutex);
   if (!communicators_.contains(communicator)) return GpuStatus::kInvalidHandle;
   state_.wait_for_device();
+  talks_.erase(communicator);
   communicators_.erase(communicator);
   return GpuStatus::kOk;
 }
@@ -113,18 +152,34 @@ bool GpuCollectives::exists(const Communicator* communicator) const {
 
 GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
                               std::span<const CollectiveCall> calls) {
+  const std::string site =
+      peers_ ? peers_->call_site() : std::string();  // may wait for Python: without the lock
   const GpuLock lock(state_.mutex);
   if (!state_.time.has_stream(stream)) return GpuStatus::kInvalidHandle;
   if (calls.empty()) return GpuStatus::kOk;
-  kernels_.run_for(stream, kernel_of(calls.front().collective), sum_times(communicator, calls));
+  const Nanoseconds duration = sum_times(communicator, calls);
+  kernels_.run_for(stream, kernel_of(calls.front().collective), duration);
+  state_.time.note_collective(stream, duration);
   for (const CollectiveCall& call : calls) {
     CollectiveCount& count = counts_.at(static_cast<std::size_t>(call.collective));
     ++count.calls;
     count.bytes += call.bytes;
     count.time_ns += cost_->time_of(call.collective, call.bytes, communicator.group);
-    carry_values(stream, communicator, call);
   }
+  if (talks_.contains(&communicator) && !state_.functional_mode) return talk(communicator, calls, site);
+  for (const CollectiveCall& call : calls) carry_values(stream, communicator, call);
   return GpuStatus::kOk;
+}
+
+GpuStatus GpuCollectives::talk(const Communicator& communicator, std::span<const CollectiveCall> calls,
+                               const std::string& site) {
+  try {
+    for (const CollectiveCall& call : calls) talks_.at(&communicator)->call(call, site, state_.values);
+    return GpuStatus::kOk;
+  } catch (const Error& error) {
+    state_.peer_problem = error.what();
+    return GpuStatus::kPeerProblem;
+  }
 }
 
 Nanoseconds GpuCollectives::time_of(const Communicator& communicator,
@@ -195,7 +250,7 @@ void GpuCollectives::reduce(StreamId stream, const Communicator& communicator, c
   std::vector<char> numbers = state_.values.read(call.send, bytes);
   const bool is_known =
       !numbers.empty() &&
-      (call.reduction == Reduction::kSame ||
+      (same_of_equal(call.reduction) ||
        (call.reduction == Reduction::kSum && sum_equal(numbers, call.type, communicator.group.ranks)));
   if (is_known) {
     state_.values.write(call.receive, numbers.data(), bytes);
@@ -208,6 +263,7 @@ CollectiveFigures GpuCollectives::figures() const {
   const GpuLock lock(state_.mutex);
   CollectiveFigures figures;
   figures.communicators = most_communicators_;
+  figures.exposed_ns = state_.time.exposed_collectives();
   for (const CollectiveCount& count : counts_)
     if (count.calls > 0) figures.counts.push_back(count);
   return figures;

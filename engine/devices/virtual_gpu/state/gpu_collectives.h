@@ -11,9 +11,11 @@
 
 #include "engine/devices/virtual_gpu/model/collective_cost.h"
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
+#include "engine/devices/virtual_gpu/state/collective_call.h"
 #include "engine/devices/virtual_gpu/state/execution_state.h"
 #include "engine/devices/virtual_gpu/state/gpu_kernels.h"
 #include "engine/devices/virtual_gpu/state/gpu_status.h"
+#include "engine/devices/virtual_gpu/state/peer_talk.h"
 #include "traces/base/units.h"
 
 namespace offprof {
@@ -24,36 +26,10 @@ struct Communicator {
   GroupShape group;
 };
 
-/// Number type of a collective, as far as its values are carried.
-enum class NumberType : std::uint8_t {
-  kInt8,
-  kUint8,
-  kInt32,
-  kUint32,
-  kInt64,
-  kUint64,
-  kFloat32,
-  kFloat64,
-  kOther
-};
-/// Reduction of a collective, as far as its values are carried. Maximum, minimum and average of equal numbers
-/// are the number.
-enum class Reduction : std::uint8_t { kSum, kSame, kOther };
-
-/// One operation between ranks.
-struct CollectiveCall {
-  Collective collective = Collective::kAllReduce;
-  const void* send = nullptr;
-  void* receive = nullptr;
-  Bytes bytes = 0;  ///< the message: see CollectiveCost::time_of
-  NumberType type = NumberType::kOther;
-  Reduction reduction = Reduction::kOther;
-  bool is_root = false;  ///< of broadcast and reduce
-};
-
 /// Collectives of the virtual GPU, of one rank without its peers. A collective is a kernel on its stream with
 /// a modelled time. Small values (SmallValues) are carried as if all ranks gave the same ones. In functional
-/// mode all bytes are, but a reduction gives this rank's own numbers.
+/// mode all bytes are, but a reduction gives this rank's own numbers. If the other ranks run too, small
+/// values are theirs.
 class GpuCollectives {
  public:
   /// Both arguments must outlive it.
@@ -64,9 +40,18 @@ class GpuCollectives {
   /// Returns the group that was noted under the key; nullopt: none.
   std::optional<GroupShape> noted_group(const std::string& key) const;
 
+  /// See VirtualGpu::exchange_with_peers.
+  void exchange_with_peers(PeerSettings settings);
+
   /// Creates a communicator, which exists until destroy. Without `nodes` the ranks fill one node after
-  /// another.
-  Communicator* create(int rank, int ranks, std::optional<int> nodes = std::nullopt);
+  /// another. If peers run too, `key` names the communicator on all ranks; empty: nothing is exchanged.
+  Communicator* create(int rank, int ranks, std::optional<int> nodes = std::nullopt,
+                       const std::string& key = {});
+  /// Creates the part of a communicator that the ranks with that color make, in the order of `order`. Waits
+  /// for the other ranks. Returns nullptr if peers do not run, or after a problem.
+  Communicator* split(Communicator* whole, int color, int order);
+  /// Returns the text of the last problem with other ranks, and forgets it.
+  std::string take_problem();
   /// Waits for the device, as NCCL flushes a communicator, and destroys it. Returns kInvalidHandle if there
   /// is none.
   GpuStatus destroy(Communicator* communicator);
@@ -92,6 +77,11 @@ class GpuCollectives {
 
   ExecutionState& state_;
   GpuKernels& kernels_;
+  GpuStatus talk(const Communicator& communicator, std::span<const CollectiveCall> calls,
+                 const std::string& site);
+
+  std::optional<PeerSettings> peers_;  ///< nullopt: they do not run
+  std::unordered_map<const Communicator*, std::shared_ptr<PeerTalk>> talks_;
   std::optional<CollectiveCost> cost_;  ///< empty before the first restart
   std::map<std::string, GroupShape> noted_groups_;
   std::unordered_map<const Communicator*, std::unique_ptr<Communicator>> communicators_;

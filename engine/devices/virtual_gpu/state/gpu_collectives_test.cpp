@@ -82,7 +82,7 @@ TEST_F(GpuCollectivesTest, GathersTheSameValuesFromAllRanks) {
 
 TEST_F(GpuCollectivesTest, ScattersThePartOfTheRank) {
   auto* const own = memory(kMiB);
-  run(Collective::kReduceScatter, device_copy({1, 2, 3, 4}), own, kRanks * 8, Reduction::kSame);
+  run(Collective::kReduceScatter, device_copy({1, 2, 3, 4}), own, kRanks * 8, Reduction::kMax);
   EXPECT_THAT(read(own, 1), ElementsAre(2));
 }
 
@@ -101,9 +101,9 @@ TEST_F(GpuCollectivesTest, AReductionThatIsNotKnownGivesNoValues) {
 TEST_F(GpuCollectivesTest, OnlyTheRootReceivesAReduction) {
   auto* const numbers = device_copy({1});
   auto* const result = device_copy({9});
-  run(Collective::kReduce, numbers, result, 8, Reduction::kSame);
+  run(Collective::kReduce, numbers, result, 8, Reduction::kMax);
   EXPECT_THAT(read(result, 1), ElementsAre(9));
-  run(Collective::kReduce, numbers, result, 8, Reduction::kSame, /*is_root=*/true);
+  run(Collective::kReduce, numbers, result, 8, Reduction::kMax, /*is_root=*/true);
   EXPECT_THAT(read(result, 1), ElementsAre(1));
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
+#include "traces/base/error.h"
 #include "traces/base/whole_number.h"
 #include "traces/model/calibration.h"
 
@@ -38,9 +40,14 @@ GpuStatus GpuCopies::copy(StreamId stream, const CopyRows& rows, HostWaits host_
   const bool is_pageable = from == MemoryPlace::kPageable || to == MemoryPlace::kPageable;
   const TimeSpan span = time_copy(stream, to, from, bytes);
   report(stream, to, from, bytes, span);
-  for (Bytes row = 0; row < rows.rows; ++row) {
-    copy_row(stream, {static_cast<const char*>(rows.to) + row * rows.to_pitch, to},
-             {static_cast<const char*>(rows.from) + row * rows.from_pitch, from}, rows.bytes, is_staged);
+  try {
+    for (Bytes row = 0; row < rows.rows; ++row) {
+      copy_row(stream, {static_cast<const char*>(rows.to) + row * rows.to_pitch, to},
+               {static_cast<const char*>(rows.from) + row * rows.from_pitch, from}, rows.bytes, is_staged);
+    }
+  } catch (const Error& error) {  // of another rank, whose value is read
+    std::fprintf(stderr, "offprof: %s\n", error.what());
+    return GpuStatus::kPeerProblem;
   }
   if (host_waits == HostWaits::kUntilDone || (is_pageable && !is_staged)) state_.wait_for_stream(stream);
   return GpuStatus::kOk;

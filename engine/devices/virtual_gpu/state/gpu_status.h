@@ -11,7 +11,8 @@ enum class GpuStatus {
   kInvalidHandle,  ///< unknown stream or event
   kHostRangePinned,
   kHostRangeNotPinned,
-  kNoCode,  ///< the kernel's module holds no code for this GPU
+  kPeerProblem,  ///< another rank has not come, or calls something else: see GpuCollectives::take_problem
+  kNoCode,       ///< the kernel's module holds no code for this GPU
 };
 
 }  // namespace offprof

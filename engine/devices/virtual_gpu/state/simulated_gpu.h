@@ -73,6 +73,10 @@ class SimulatedGpu final : public VirtualGpu {
   std::vector<std::string> take_unknown_sizes() override;
   CollectiveFigures collective_figures() const override { return collectives_.figures(); }
   int device() const override { return memory_.device(); }
+  void exchange_with_peers(const std::string& folder, int patience_s,
+                           std::function<std::string()> call_site) override {
+    collectives_.exchange_with_peers({folder, std::chrono::seconds(patience_s), std::move(call_site)});
+  }
   void note_group(const std::string& key, int ranks, int nodes) override {
     collectives_.note_group(key, {.ranks = ranks, .nodes = nodes});
   }

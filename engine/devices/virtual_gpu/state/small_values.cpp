@@ -33,9 +33,29 @@ void SmallValues::copy(const void* to, const void* from, Bytes bytes) {
   }
 }
 
-std::vector<char> SmallValues::read(const void* from, Bytes bytes) const {
+void SmallValues::write_later(const void* to, Bytes bytes, std::function<std::vector<char>()> contents) {
+  forget(to, bytes);
+  later_.emplace(static_cast<const char*>(to), Later{bytes, std::move(contents)});
+}
+
+std::map<const char*, SmallValues::Later>::iterator SmallValues::overlapping(const char* from, Bytes bytes) {
+  auto found = later_.lower_bound(from);
+  if (found != later_.begin() && std::prev(found)->first + std::prev(found)->second.bytes > from)
+    return --found;
+  return found != later_.end() && found->first < from + bytes ? found : later_.end();
+}
+
+std::vector<char> SmallValues::read(const void* from, Bytes bytes) {
   std::vector<char> contents;
-  if (pieces_.empty() || bytes <= 0 || bytes > kLargest) return contents;
+  if (bytes <= 0 || bytes > kLargest) return contents;
+  for (auto found = overlapping(static_cast<const char*>(from), bytes); found != later_.end();
+       found = overlapping(static_cast<const char*>(from), bytes)) {
+    const auto [address, later] = *found;
+    later_.erase(found);
+    const std::vector<char> come = later.contents();
+    write(address, come.data(), static_cast<Bytes>(come.size()));
+  }
+  if (pieces_.empty()) return contents;
   const auto* at = static_cast<const char*>(from);
   const char* const end = at + bytes;
   auto piece = pieces_.upper_bound(at);
@@ -54,7 +74,11 @@ std::vector<char> SmallValues::read(const void* from, Bytes bytes) const {
 
 // A piece that is only partly forgotten keeps its ends.
 void SmallValues::forget(const void* from, Bytes bytes) {
-  if (pieces_.empty() || bytes <= 0) return;
+  if (bytes <= 0) return;
+  for (auto found = overlapping(static_cast<const char*>(from), bytes); found != later_.end();
+       found = overlapping(static_cast<const char*>(from), bytes))
+    later_.erase(found);
+  if (pieces_.empty()) return;
   const auto* const begin = static_cast<const char*>(from);
   const char* const end = begin + bytes;
   auto piece = pieces_.upper_bound(begin);
@@ -83,6 +107,7 @@ void SmallValues::forget(const void* from, Bytes bytes) {
 
 void SmallValues::forget_all() {
   pieces_.clear();
+  later_.clear();
   sum_ = 0;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -22,15 +23,27 @@ class SmallValues {
   /// is more than kLargest, forgets them.
   void write(const void* to, const void* host, Bytes bytes);
   void fill(const void* to, int value, Bytes bytes);
+  /// Sets the contents to those that `contents` returns, which is called when they are read; it returns an
+  /// empty vector if they are unknown.
+  void write_later(const void* to, Bytes bytes, std::function<std::vector<char>()> contents);
   /// Copies within the device. Forgets the target if some of the source is unknown.
   void copy(const void* to, const void* from, Bytes bytes);
   /// Returns the contents; an empty vector if some of them are unknown.
-  std::vector<char> read(const void* from, Bytes bytes) const;
+  std::vector<char> read(const void* from, Bytes bytes);
 
   void forget(const void* from, Bytes bytes);
   void forget_all();
 
  private:
+  struct Later {
+    Bytes bytes = 0;
+    std::function<std::vector<char>()> contents;
+  };
+
+  /// Returns the first piece of `later_` that overlaps the memory, or its end.
+  std::map<const char*, Later>::iterator overlapping(const char* from, Bytes bytes);
+
+  std::map<const char*, Later> later_;               ///< by address; none overlap, nor with pieces_
   std::map<const char*, std::vector<char>> pieces_;  ///< by address; none overlap
   Bytes sum_ = 0;
 };

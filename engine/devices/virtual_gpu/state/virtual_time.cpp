@@ -20,9 +20,9 @@ VirtualTime::VirtualTime(const Link& link) : link_(link) {
 void VirtualTime::restart(const Link& link) {
   link_ = link;
   work_ = side_work_ = {};
-  host_ = d2h_ready_ = h2d_ready_ = destroyed_ready_ = 0;
-  for (auto& [id, stream] : streams_) stream.ready = 0;
-  for (auto& [id, time] : events_) time.reset();
+  host_ = d2h_ready_ = h2d_ready_ = exposed_collectives_ = destroyed_ready_ = 0;
+  for (auto& [id, stream] : streams_) stream = {.kind = stream.kind};
+  for (auto& [id, recorded] : events_) recorded.reset();
 }
 
 void VirtualTime::create_stream(StreamId stream, StreamKind kind) {
@@ -57,6 +57,14 @@ TimeSpan VirtualTime::run(StreamId id, Nanoseconds duration) {
   return {begin, stream.ready};
 }
 
+void VirtualTime::note_collective(StreamId id, Nanoseconds duration) {
+  if (id == nullptr) {
+    exposed_collectives_ += duration;
+  } else {
+    streams_.at(id).follows_collective = true;
+  }
+}
+
 TimeSpan VirtualTime::copy(StreamId id, CopyDirection direction, Bytes bytes) {
   const bool out = direction == CopyDirection::kD2h;
   Nanoseconds& engine_ready = out ? d2h_ready_ : h2d_ready_;
@@ -64,28 +72,48 @@ TimeSpan VirtualTime::copy(StreamId id, CopyDirection direction, Bytes bytes) {
   const Nanoseconds begin = std::max(begin_on(stream), engine_ready);
   const Nanoseconds duration = (out ? link_.d2h : link_.h2d).duration(bytes);
   if (id == nullptr) work_ = then(work_, {0, duration, duration, Work::kNoWait, duration});
+  stream.has_copied = true;
   stream.ready = begin + duration;
   engine_ready = stream.ready;
   return {begin, stream.ready};
 }
 
 void VirtualTime::record(EventId event, StreamId stream) {
-  events_.at(event) = begin_on(stream_for_work(stream));
+  const Stream& recorded = stream_for_work(stream);
+  const bool computes = stream == nullptr;
+  events_.at(event) = {.time = begin_on(recorded),
+                       .is_of_copies = !computes && recorded.has_copied,
+                       .follows_collective = recorded.follows_collective};
 }
 
 void VirtualTime::wait(StreamId stream, EventId event) {
-  const std::optional<Nanoseconds> time = events_.at(event);
-  if (!time) return;
-  Nanoseconds& ready = stream_for_work(stream).ready;
-  ready = std::max(ready, *time);
+  const std::optional<Event> waited = events_.at(event);
+  if (!waited) return;
+  Stream& waiting = stream_for_work(stream);
+  if (stream == nullptr) {
+    note_wait(*waited);
+  } else {
+    waiting.follows_collective = waiting.follows_collective || waited->follows_collective;
+  }
+  waiting.ready = std::max(waiting.ready, waited->time);
+}
+
+/// Notes that the legacy default stream waits for the event. Waits for copies over the link are noted too,
+/// but the stream does not count as busy meanwhile.
+void VirtualTime::note_wait(const Event& event) {
+  const Nanoseconds delay = event.time - begin_on(streams_.at(nullptr));
+  if (delay <= 0) return;
+  work_ = then(work_, {0, delay, delay, Work::kNoWait, event.is_of_copies ? 0 : delay});
+  if (event.follows_collective && !event.is_of_copies) exposed_collectives_ += delay;
 }
 
 std::optional<Nanoseconds> VirtualTime::event_time(EventId event) const {
-  return events_.at(event);
+  const std::optional<Event>& recorded = events_.at(event);
+  return recorded ? std::optional(recorded->time) : std::nullopt;
 }
 
 bool VirtualTime::is_reached(EventId event) const {
-  return events_.at(event).value_or(0) <= host_;
+  return event_time(event).value_or(0) <= host_;
 }
 
 bool VirtualTime::is_done(StreamId stream) const {
@@ -94,7 +122,7 @@ bool VirtualTime::is_done(StreamId stream) const {
 
 void VirtualTime::synchronise_event(EventId event) {
   note(kHostWaits);
-  host_reaches(events_.at(event).value_or(0));
+  host_reaches(event_time(event).value_or(0));
 }
 
 void VirtualTime::synchronise_stream(StreamId stream) {

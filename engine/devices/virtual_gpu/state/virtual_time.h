@@ -42,7 +42,8 @@ class VirtualTime {
 
   /// Returns the work given since the last call to the legacy default stream, on which PyTorch computes, and
   /// how the host waited for it. Includes the copies over the link that a program itself makes on that
-  /// stream, as if the link were free.
+  /// stream, as if the link were free, and the times for which that stream waited for events of other
+  /// streams, such as collectives: as fixed times, whatever else delays the stream.
   Work take_work() { return std::exchange(work_, {}); }
   /// Returns the same for all other streams together, without copies over the link.
   Work take_side_work() { return std::exchange(side_work_, {}); }
@@ -56,6 +57,11 @@ class VirtualTime {
 
   /// Runs something of that duration on the stream: a kernel, a memset, or a copy within device memory.
   TimeSpan run(StreamId id, Nanoseconds duration);
+  /// Tells that the stream's last kernel was a collective of that duration.
+  void note_collective(StreamId id, Nanoseconds duration);
+  /// Returns the time for which the legacy default stream has run collectives, or has waited for streams that
+  /// run them.
+  Nanoseconds exposed_collectives() const { return exposed_collectives_; }
   /// Copies over the link in the direction's only copy engine. Pageable memory counts as fast as pinned
   /// memory.
   TimeSpan copy(StreamId id, CopyDirection direction, Bytes bytes);
@@ -82,10 +88,17 @@ class VirtualTime {
   struct Stream {
     StreamKind kind = StreamKind::kNonBlocking;
     Nanoseconds ready = 0;
+    bool has_copied = false;          ///< over the link
+    bool follows_collective = false;  ///< it runs collectives, or has waited for a stream that does
+  };
+  struct Event {
+    Nanoseconds time = 0;
+    bool is_of_copies = false, follows_collective = false;  ///< see Stream
   };
 
   Stream& stream_for_work(StreamId id);
   void note(const Work& work);
+  void note_wait(const Event& event);
   Nanoseconds begin_on(const Stream& stream) const;
   void host_reaches(Nanoseconds time);
 
@@ -95,7 +108,8 @@ class VirtualTime {
   Nanoseconds d2h_ready_ = 0, h2d_ready_ = 0;
   std::unordered_map<StreamId, Stream> streams_;
   std::vector<StreamId> blocking_;  ///< streams that the legacy default stream waits for
-  std::unordered_map<EventId, std::optional<Nanoseconds>> events_;
+  std::unordered_map<EventId, std::optional<Event>> events_;
+  Nanoseconds exposed_collectives_ = 0;
   Nanoseconds destroyed_ready_ = 0;  ///< when the last destroyed stream finishes its work
 };
 

@@ -50,6 +50,40 @@ TEST_F(VirtualTimeTest, RunsOneCopyAtATimePerDirection) {
   EXPECT_EQ(time.copy(b, CopyDirection::kH2d, 100), (TimeSpan{220, 440}));
 }
 
+TEST_F(VirtualTimeTest, AWaitForAnotherStreamIsWorkOfTheComputeStream) {
+  time.run(nullptr, 100);
+  time.run(a, 250);
+  time.record(event, a);
+  time.wait(nullptr, event);
+  time.wait(nullptr, event);  // it has waited already
+  time.run(nullptr, 30);
+  EXPECT_EQ(time.take_work(), (Work{0, 280, 280, Work::kNoWait, 280}));
+  EXPECT_EQ(time.stream_time(nullptr), 280);
+  EXPECT_EQ(time.exposed_collectives(), 0);
+}
+
+TEST_F(VirtualTimeTest, TheComputeStreamIsIdleWhileItWaitsForACopy) {
+  time.copy(a, CopyDirection::kD2h, 90);
+  time.record(event, a);
+  time.wait(nullptr, event);
+  EXPECT_EQ(time.take_work(), (Work{0, 100, 100, Work::kNoWait, 0}));
+}
+
+TEST_F(VirtualTimeTest, CollectivesAreExposedWhereTheComputeStreamRunsOrAwaitsThem) {
+  time.run(a, 250);
+  time.note_collective(a, 250);
+  time.run(nullptr, 100);
+  EXPECT_EQ(time.exposed_collectives(), 0);
+  time.record(event, a);
+  time.wait(b, event);  // a stream between the two
+  time.record(event, b);
+  time.wait(nullptr, event);
+  EXPECT_EQ(time.exposed_collectives(), 150);
+  time.run(nullptr, 20);
+  time.note_collective(nullptr, 20);
+  EXPECT_EQ(time.exposed_collectives(), 170);
+}
+
 TEST_F(VirtualTimeTest, ACopyOnTheComputeStreamIsWorkOfThatStream) {
   time.advance_host(5);
   time.copy(nullptr, CopyDirection::kH2d, 1000);

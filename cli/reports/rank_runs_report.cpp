@@ -1,0 +1,59 @@
+#include "cli/reports/rank_runs_report.h"
+
+#include <fmt/format.h>
+
+#include "cli/tables/figure_text.h"
+#include "cli/terminal/text_table.h"
+
+namespace offprof {
+namespace {
+
+std::string bytes_text(std::optional<Bytes> bytes) {
+  return bytes ? format_bytes(*bytes) : "-";
+}
+
+std::string time_text(std::optional<Nanoseconds> time) {
+  return time ? format_duration(*time) : "-";
+}
+
+std::string table_of(const std::vector<RankRun>& runs, const Page& page) {
+  TextTable table(
+      {{"rank"}, {"requested"}, {"allocated"}, {"reserved"}, {"host"}, {"stall time"}, {"step time"}});
+  for (const RankRun& run : runs) {
+    const Metrics& metrics = run.report.run.metrics;
+    table.add_row({std::to_string(run.rank), bytes_text(metrics.device_peak_bytes),
+                   bytes_text(metrics.device_allocated_peak_bytes),
+                   bytes_text(metrics.device_reserved_peak_bytes), bytes_text(metrics.host_peak_bytes),
+                   time_text(metrics.exposed_ns), time_text(metrics.step_time_ns)});
+  }
+  return table.render(page);
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const RankRunsReport& report) {
+  auto ranks = nlohmann::ordered_json::array();
+  for (const RankRun& run : report.runs) {
+    nlohmann::ordered_json json = {{"rank", run.rank}};
+    json.update(to_json(run.report));
+    ranks.push_back(std::move(json));
+  }
+  return {{"world_size", report.world_size}, {"nodes", report.nodes}, {"ranks", std::move(ranks)}};
+}
+
+std::string to_text(const RankRunsReport& report, const Page& page) {
+  std::string text;
+  for (const RankRun& run : report.runs) {
+    const std::string heading = fmt::format("Rank {} of {}", run.rank, report.world_size);
+    text += page.paint(Tone::kStrong, heading) + "\n" + to_text(run.report, page) + "\n";
+  }
+  const std::string heading = fmt::format("Ranks of {}, each alone", report.world_size);
+  const std::string notes = fmt::format(
+      "Peaks of device memory in the recorded step, and of the host memory of offloaded tensors. Times are "
+      "{}.",
+      kTimesAreModelled);
+  return text + page.paint(Tone::kStrong, heading) + "\n" + table_of(report.runs, page) + "\n" +
+         wrap(notes, page.width, 0) + "\n";
+}
+
+}  // namespace offprof

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/reports/run_report.h"
+#include "cli/terminal/terminal.h"
+
+namespace offprof {
+
+/// Recording of one rank of many.
+struct RankRun {
+  int rank = 0;
+  RunReport report;
+};
+
+/// Result of `offprof run --world-size N`: ranks that were recorded one after the other, each alone.
+struct RankRunsReport {
+  int world_size = 1, nodes = 1;
+  std::vector<RankRun> runs{};
+};
+
+nlohmann::ordered_json to_json(const RankRunsReport& report);
+
+/// Returns the report of each rank, and a table of the ranks.
+std::string to_text(const RankRunsReport& report, const Page& page);
+
+}  // namespace offprof

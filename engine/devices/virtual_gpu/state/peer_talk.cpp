@@ -1,0 +1,155 @@
+#include "engine/devices/virtual_gpu/state/peer_talk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "engine/devices/virtual_gpu/state/peer_values.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+std::string_view name_of(NumberType type) {
+  constexpr std::array<std::string_view, 9> kNames = {"int8",   "uint8",   "int32",   "uint32",      "int64",
+                                                      "uint64", "float32", "float64", "another type"};
+  return kNames.at(static_cast<std::size_t>(type));
+}
+
+/// Describes what has to be the same on all ranks.
+std::string describe(const CollectiveCall& call) {
+  std::string text =
+      fmt::format("{} of {} bytes of {}", name_of(call.collective), call.bytes, name_of(call.type));
+  if (call.collective == Collective::kBroadcast || call.collective == Collective::kReduce)
+    text += fmt::format(" with root {}", call.root);
+  return text;
+}
+
+std::string at_site(const std::string& site) {
+  return site.empty() ? "" : " at " + site;
+}
+
+/// Returns a name for files of that key.
+std::string file_name(const std::string& key) {
+  return fmt::format("{:016x}", std::hash<std::string>{}(key));
+}
+
+}  // namespace
+
+PeerTalk::PeerTalk(PeerSettings settings, std::string key, int rank, int ranks)
+    : settings_(std::move(settings)),
+      key_(std::move(key)),
+      rank_(rank),
+      ranks_(ranks),
+      channel_(settings_.folder, file_name(key_), rank, ranks, settings_.patience),
+      compared_(static_cast<std::size_t>(ranks), 0) {}
+
+void PeerTalk::call(const CollectiveCall& call, const std::string& site, SmallValues& values) {
+  if (call.collective == Collective::kSend) return send(call, site, values);
+  if (call.collective == Collective::kReceive) return receive(call, site, values);
+  const PeerMessage message{describe(call), site, values.read(call.send, given_bytes(call, ranks_))};
+  const std::size_t number = channel_.say(message);
+  own_.push_back({message.what, message.site, {}});
+  compare();
+  const Bytes bytes = received_bytes(call, ranks_);
+  if (bytes == 0) return;
+  const bool is_of_root = call.collective == Collective::kBroadcast;
+  if (bytes > SmallValues::kLargest || (message.values.empty() && !(is_of_root && !call.is_root)))
+    return values.forget(call.receive, bytes);
+  values.write_later(call.receive, bytes,
+                     [self = shared_from_this(), call, number] { return self->hear_all(call, number); });
+}
+
+std::vector<char> PeerTalk::hear_all(const CollectiveCall& call, std::size_t number) {
+  std::vector<std::vector<char>> given(static_cast<std::size_t>(ranks_));
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (call.collective == Collective::kBroadcast && rank != call.root) continue;
+    given[static_cast<std::size_t>(rank)] = channel_.hear(rank, number).values;
+  }
+  compare();
+  return combine(call, rank_, given).value_or(std::vector<char>{});
+}
+
+/// Compares this rank's calls with those of the others that have come.
+void PeerTalk::compare() {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    std::size_t& number = compared_.at(static_cast<std::size_t>(rank));
+    for (; rank != rank_ && number < own_.size() && channel_.has_said(rank, number); ++number)
+      refuse_other_call(number, rank, channel_.hear(rank, number));
+  }
+}
+
+void PeerTalk::refuse_other_call(std::size_t number, int rank, const PeerMessage& theirs) const {
+  const PeerMessage& ours = own_.at(number);
+  if (ours.what == theirs.what) return;
+  throw input_error(fmt::format(
+      "ranks of a communicator call different collectives: rank {} calls {}{}, and rank {} calls {}{}", rank_,
+      ours.what, at_site(ours.site), rank, theirs.what, at_site(theirs.site)));
+}
+
+PeerTalk::Line& PeerTalk::line(int from, int to) {
+  Line& found = lines_[{from, to}];
+  if (!found.channel)
+    found.channel =
+        std::make_unique<PeerChannel>(settings_.folder, file_name(fmt::format("{} {} {}", key_, from, to)),
+                                      rank_, ranks_, settings_.patience);
+  return found;
+}
+
+void PeerTalk::send(const CollectiveCall& call, const std::string& site, SmallValues& values) {
+  Line& to = line(rank_, call.root);
+  to.channel->say({describe(call), site, values.read(call.send, call.bytes)});
+  ++to.messages;
+}
+
+void PeerTalk::receive(const CollectiveCall& call, const std::string& site, SmallValues& values) {
+  const std::size_t number = line(call.root, rank_).messages++;
+  if (call.bytes > SmallValues::kLargest) return values.forget(call.receive, call.bytes);
+  values.write_later(call.receive, call.bytes, [self = shared_from_this(), call, site, number] {
+    return self->hear_sent(call, site, call.root, number);
+  });
+}
+
+std::vector<char> PeerTalk::hear_sent(const CollectiveCall& call, const std::string& site, int rank,
+                                      std::size_t number) {
+  PeerMessage sent = line(rank, rank_).channel->hear(rank, number);
+  CollectiveCall expected = call;
+  expected.collective = Collective::kSend;
+  if (sent.what != describe(expected))
+    throw input_error(fmt::format("rank {} receives {} bytes of {}{}, but rank {} calls {}{}", rank_,
+                                  call.bytes, name_of(call.type), at_site(site), rank, sent.what,
+                                  at_site(sent.site)));
+  return std::move(sent.values);
+}
+
+PlaceInPart PeerTalk::split(int color, int key) {
+  const std::string what = fmt::format("split {} {}", color, key);
+  const std::size_t number = channel_.say({what, {}, {}});
+  own_.push_back({what, {}, {}});
+  std::vector<std::tuple<int, int>> members;  // key and rank, of this color
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const std::string theirs = channel_.hear(rank, number).what;
+    int their_color = 0, their_key = 0;
+    if (std::sscanf(theirs.c_str(), "split %d %d", &their_color, &their_key) != 2)
+      throw input_error(
+          fmt::format("rank {} splits a communicator, and rank {} calls {}", rank_, rank, theirs));
+    compared_.at(static_cast<std::size_t>(rank)) = number + 1;
+    if (their_color == color) members.emplace_back(their_key, rank);
+  }
+  ++splits_;
+  std::ranges::sort(members);
+  const auto own = std::ranges::find(members, std::tuple(key, rank_));
+  return {static_cast<int>(own - members.begin()), static_cast<int>(members.size())};
+}
+
+std::string PeerTalk::key_of_part(int color) const {
+  return fmt::format("{} part {} {}", key_, splits_, color);
+}
+
+}  // namespace offprof

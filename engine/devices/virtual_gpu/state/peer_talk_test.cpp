@@ -1,0 +1,104 @@
+#include "engine/devices/virtual_gpu/state/peer_talk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "tests/support/test_folder.h"
+#include "traces/base/error.h"
+
+namespace offprof {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+
+/// Two ranks of a communicator, in one process. `memory` stands for the device's memory of each.
+struct PeerTalkTest : testing::Test {
+  std::shared_ptr<PeerTalk> talk_of(int rank, int ranks = 2) {
+    return std::make_shared<PeerTalk>(PeerSettings{folder.path(), std::chrono::seconds(1), {}}, "key", rank,
+                                      ranks);
+  }
+  CollectiveCall call(Collective collective, int rank, Bytes bytes, int root = 0) {
+    char* const own = memory.at(static_cast<std::size_t>(rank)).data();
+    return {.collective = collective,
+            .send = own,
+            .receive = own + 32,
+            .bytes = bytes,
+            .type = NumberType::kInt8,
+            .reduction = Reduction::kSum,
+            .is_root = root == rank,
+            .root = root};
+  }
+  void give(int rank, std::vector<char> bytes) {
+    values.at(static_cast<std::size_t>(rank))
+        .write(memory.at(static_cast<std::size_t>(rank)).data(), bytes.data(),
+               static_cast<Bytes>(bytes.size()));
+  }
+  std::vector<char> received(int rank, Bytes bytes) {
+    return values.at(static_cast<std::size_t>(rank))
+        .read(memory.at(static_cast<std::size_t>(rank)).data() + 32, bytes);
+  }
+
+  TestFolder folder;
+  std::array<std::array<char, 64>, 2> memory{};
+  std::array<SmallValues, 2> values;
+  std::shared_ptr<PeerTalk> first = talk_of(0), second = talk_of(1);
+};
+
+TEST_F(PeerTalkTest, ValuesComeWhenTheyAreRead) {
+  give(0, {1});
+  give(1, {5});
+  first->call(call(Collective::kAllGather, 0, 2), "a.py:1", values[0]);
+  second->call(call(Collective::kAllGather, 1, 2), "a.py:1", values[1]);
+  EXPECT_THAT(received(0, 2), ElementsAre(1, 5));
+  EXPECT_THAT(received(1, 2), ElementsAre(1, 5));
+}
+
+TEST_F(PeerTalkTest, WhatKernelsComputedIsUnknown) {
+  give(0, {1});
+  first->call(call(Collective::kAllReduce, 0, 1), "", values[0]);
+  second->call(call(Collective::kAllReduce, 1, 1), "", values[1]);
+  EXPECT_THAT(received(0, 1), IsEmpty());
+  EXPECT_THAT(received(1, 1), IsEmpty());
+}
+
+TEST_F(PeerTalkTest, ASentValueIsReceivedInItsOrder) {
+  for (const char number : {'a', 'b'}) {
+    give(0, {number});
+    first->call(call(Collective::kSend, 0, 1, 1), "a.py:1", values[0]);
+  }
+  for (const char number : {'a', 'b'}) {
+    second->call(call(Collective::kReceive, 1, 1, 0), "a.py:2", values[1]);
+    EXPECT_THAT(received(1, 1), ElementsAre(number));
+  }
+}
+
+TEST_F(PeerTalkTest, CallsThatDoNotMatchAreReportedWithBothPlaces) {
+  first->call(call(Collective::kAllReduce, 0, 8), "a.py:1", values[0]);
+  EXPECT_THAT([&] { second->call(call(Collective::kAllReduce, 1, 16), "b.py:2", values[1]); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("rank 1 calls all_reduce of 16 bytes of int8 at b.py:2"),
+                                         HasSubstr("rank 0 calls all_reduce of 8 bytes of int8 at a.py:1"))));
+}
+
+TEST_F(PeerTalkTest, AMessageOfAnotherSizeIsReportedWithBothPlaces) {
+  give(0, {1, 2});
+  first->call(call(Collective::kSend, 0, 2, 1), "a.py:1", values[0]);
+  second->call(call(Collective::kReceive, 1, 1, 0), "b.py:2", values[1]);
+  EXPECT_THAT([&] { received(1, 1); }, ThrowsMessage<Error>(AllOf(HasSubstr("a.py:1"), HasSubstr("b.py:2"))));
+}
+
+TEST_F(PeerTalkTest, WaitsForALimitedTime) {
+  give(0, {1});
+  first->call(call(Collective::kAllReduce, 0, 1), "", values[0]);
+  EXPECT_THAT([&] { received(0, 1); },
+              ThrowsMessage<Error>(HasSubstr("rank 0 has waited 1 s for a value of rank 1")));
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,59 @@
+#include "engine/devices/virtual_gpu/state/peer_values.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::Optional;
+
+std::vector<char> bytes_of(const std::vector<float>& numbers) {
+  std::vector<char> bytes(numbers.size() * sizeof(float));
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+std::optional<std::vector<float>> combined(Collective collective, const std::vector<std::vector<char>>& given,
+                                           int rank, Reduction reduction = Reduction::kOther, int root = 0) {
+  const auto bytes = combine({.collective = collective,
+                              .type = NumberType::kFloat32,
+                              .reduction = reduction,
+                              .is_root = root == rank,
+                              .root = root},
+                             rank, given);
+  if (!bytes) return std::nullopt;
+  std::vector<float> numbers(bytes->size() / sizeof(float));
+  std::memcpy(numbers.data(), bytes->data(), bytes->size());
+  return numbers;
+}
+
+const std::vector<std::vector<char>> kGiven = {bytes_of({1, 2}), bytes_of({30, 4})};
+
+TEST(PeerValues, ReducesTheNumbersOfAllRanks) {
+  EXPECT_THAT(combined(Collective::kAllReduce, kGiven, 0, Reduction::kSum), Optional(ElementsAre(31, 6)));
+  EXPECT_THAT(combined(Collective::kAllReduce, kGiven, 0, Reduction::kMax), Optional(ElementsAre(30, 4)));
+  EXPECT_THAT(combined(Collective::kAllReduce, kGiven, 1, Reduction::kMin), Optional(ElementsAre(1, 2)));
+  EXPECT_THAT(combined(Collective::kAllReduce, kGiven, 1, Reduction::kAverage),
+              Optional(ElementsAre(15.5, 3)));
+  EXPECT_THAT(combined(Collective::kReduceScatter, kGiven, 1, Reduction::kSum), Optional(ElementsAre(6)));
+}
+
+TEST(PeerValues, MovesTheNumbersOfAllRanks) {
+  EXPECT_THAT(combined(Collective::kAllGather, kGiven, 0), Optional(ElementsAre(1, 2, 30, 4)));
+  EXPECT_THAT(combined(Collective::kAllToAll, kGiven, 1), Optional(ElementsAre(2, 4)));
+  EXPECT_THAT(combined(Collective::kBroadcast, {{}, bytes_of({7})}, 0, Reduction::kOther, 1),
+              Optional(ElementsAre(7)));
+}
+
+TEST(PeerValues, IsUnknownIfARankDoesNotKnowItsPart) {
+  EXPECT_EQ(combined(Collective::kAllGather, {bytes_of({1}), {}}, 0), std::nullopt);
+  EXPECT_EQ(combined(Collective::kBroadcast, {{}, bytes_of({1})}, 0), std::nullopt);
+  EXPECT_EQ(combined(Collective::kAllReduce, kGiven, 0, Reduction::kOther), std::nullopt);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,176 @@
+"""Tests of ranks that run at the same time under `offprof exec -- torchrun`, and exchange small values."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Exec, Executed, run_under_exec
+
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+START = """
+import os, signal, time
+import torch
+import torch.distributed as dist
+
+rank = int(os.environ["RANK"])
+device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+torch.cuda.set_device(device)
+dist.init_process_group("nccl")
+def numbers(*values): return torch.tensor(values, dtype=torch.float32).to(device)
+def say(*words): os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+"""
+
+
+@pytest.fixture
+def together(tmp_path: Path) -> Exec:
+    """A function that runs a program as several ranks at once."""
+
+    def run(text: str, ranks: int = 2, **variables: str) -> Executed:
+        path = tmp_path / "program.py"
+        path.write_text(START + text)
+        set_too = {"OMP_NUM_THREADS": "1", **variables}
+        return run_under_exec(tmp_path, (), (*TORCHRUN, ranks, path), "", set_too, timeout_s=120)
+
+    return run
+
+
+def test_collectives_carry_the_values_of_all_ranks(together: Exec) -> None:
+    done = together(
+        """
+gathered = [torch.empty(2, device=device) for _ in range(3)]
+dist.all_gather(gathered, numbers(rank, 10 * rank))
+reduced = numbers(rank + 1, 2)
+dist.all_reduce(reduced)
+largest = numbers(rank)
+dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+told = numbers(5 + rank)
+dist.broadcast(told, src=2)
+scattered = torch.empty(1, device=device)
+dist.reduce_scatter_tensor(scattered, numbers(1 + rank, 2 + rank, 3 + rank))
+swapped = torch.empty(3, device=device)
+dist.all_to_all_single(swapped, numbers(10 * rank, 10 * rank + 1, 10 * rank + 2))
+values = [tensor.tolist() for tensor in (*gathered, reduced, largest, told, scattered, swapped)]
+say(rank, values)
+dist.destroy_process_group()
+""",
+        3,
+    )
+    assert done.status == 0, done.err
+    same = "[0.0, 0.0], [1.0, 10.0], [2.0, 20.0], [6.0, 6.0], [2.0], [7.0]"
+    assert sorted(line for line in done.out.splitlines() if line) == [
+        f"0 [{same}, [6.0], [0.0, 10.0, 20.0]]",
+        f"1 [{same}, [9.0], [1.0, 11.0, 21.0]]",
+        f"2 [{same}, [12.0], [2.0, 12.0, 22.0]]",
+    ]
+
+
+def test_ranks_send_each_other_values(together: Exec) -> None:
+    done = together("""
+for number in range(3):
+    if rank == 0:
+        dist.send(numbers(number, 7), dst=1)
+    else:
+        received = torch.empty(2, device=device)
+        dist.recv(received, src=0)
+        say(received.tolist())
+other = torch.empty(1, device=device)
+for work in dist.batch_isend_irecv([dist.P2POp(dist.irecv, other, 1 - rank), dist.P2POp(dist.isend, numbers(rank), 1 - rank)]):
+    work.wait()
+assert other.item() == 1 - rank
+dist.destroy_process_group()
+""")
+    assert done.status == 0, done.err
+    assert done.out.split("\n")[:3] == ["[0.0, 7.0]", "[1.0, 7.0]", "[2.0, 7.0]"]
+
+
+def test_parts_of_a_group_know_their_ranks(together: Exec) -> None:
+    done = together(
+        """
+dist.destroy_process_group()
+dist.init_process_group("nccl", device_id=device)
+parts = [dist.new_group([0, 2]), dist.new_group([1, 3])]
+mine = numbers(rank)
+dist.all_reduce(mine, group=parts[rank % 2])
+say(rank, mine.item())
+dist.destroy_process_group()
+""",
+        4,
+    )
+    assert done.status == 0, done.err
+    assert sorted(line for line in done.out.splitlines() if line) == ["0 2.0", "1 4.0", "2 2.0", "3 4.0"]
+
+
+def test_collectives_that_do_not_match_are_reported_with_both_places(together: Exec) -> None:
+    done = together("""
+large = torch.zeros(1000, device=device)
+for _ in range(2):
+    dist.all_reduce(large)
+if rank == 0:
+    dist.all_reduce(large[:10])  # line of rank 0
+else:
+    dist.broadcast(large, src=0)  # line of rank 1
+time.sleep(1)
+dist.all_reduce(large)
+""")
+    assert done.status == 1
+    lines = (
+        START
+        + """
+large = torch.zeros(1000, device=device)
+for _ in range(2):
+    dist.all_reduce(large)
+if rank == 0:
+    dist.all_reduce(large[:10])
+else:
+    dist.broadcast(large, src=0)
+"""
+    ).splitlines()
+    first = lines.index("    dist.all_reduce(large[:10])") + 1
+    assert "ranks of a communicator call different collectives" in done.err
+    assert f"program.py:{first}" in done.err
+    assert f"program.py:{first + 2}" in done.err
+
+
+def test_a_rank_that_raises_ends_the_job(together: Exec) -> None:
+    done = together("""
+if rank == 1:
+    raise ValueError("no data")
+dist.all_reduce(numbers(1))
+time.sleep(60)
+""")
+    assert done.status == 1
+    assert "ValueError: no data" in done.err
+
+
+def test_a_rank_that_is_killed_ends_the_job(together: Exec) -> None:
+    done = together("""
+if rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(60)
+""")
+    assert done.status == 1
+    assert "Signal 9 (SIGKILL)" in done.err
+
+
+def test_a_peer_that_never_comes_is_waited_for_a_limited_time(together: Exec) -> None:
+    done = together(
+        """
+if rank == 0:
+    mine = numbers(1)
+    dist.all_reduce(mine)
+    print(mine.item())
+else:
+    time.sleep(60)
+""",
+        OFFPROF_PEER_TIMEOUT="2",
+    )
+    assert done.status == 1
+    assert "rank 0 has waited 2 s for a value of rank 1" in done.err
+
+
+def test_what_does_not_divide_among_the_ranks_fails(together: Exec) -> None:
+    done = together("dist.reduce_scatter_tensor(torch.empty(2, device=device), torch.zeros(5, device=device))")
+    assert done.status == 1
+    assert "times world size" in done.err

@@ -1,0 +1,135 @@
+"""Tests of `offprof run --world-size`: ranks of many, each recorded alone."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "tests" / "programs" / "ranks"
+MEMORY = (
+    "device_peak_bytes",
+    "device_allocated_peak_bytes",
+    "device_reserved_peak_bytes",
+    "host_peak_bytes",
+    "d2h_bytes",
+    "h2d_bytes",
+)
+STEPS = ("--", "--steps", "40")
+Report = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.mark.parametrize("name", ["ddp", "tensor_parallel", "pipeline"])
+def test_other_policies_of_a_rank_are_predicted_to_the_byte(report_of: Report, tmp_path: Path, name: str) -> None:
+    script = PROGRAMS / f"{name}.py"
+    ranks = ("--world-size", 2, "--rank", "0,1")
+    kept = report_of("run", script, *ranks, "-o", "t.json.gz", *STEPS)
+    offloaded = report_of("run", script, *ranks, "--policy", "offload", *STEPS)
+    for rank in range(2):
+        assert kept["ranks"][rank]["rank"] == rank
+        trace = tmp_path / f"t.rank{rank}.json.gz"
+        predicted = report_of("simulate", trace, "--policy", "offload")
+        measured = offloaded["ranks"][rank]["measured"]
+        for figure in MEMORY:
+            assert predicted["predicted"][figure] == measured[figure], (rank, figure)
+        assert measured["d2h_bytes"] > 0
+        assert kept["ranks"][rank]["inexact"] == offloaded["ranks"][rank]["inexact"] == []
+        measured_ns, replayed_ns = (kept["ranks"][rank][of]["step_time_ns"] for of in ("measured", "replayed"))
+        assert abs(replayed_ns - measured_ns) <= 0.01 * measured_ns
+
+
+def test_a_rank_has_its_device_its_trace_and_its_name(offprof: Run, tmp_path: Path) -> None:
+    script = PROGRAMS / "ddp.py"
+    done = offprof("run", script, "--world-size", 16, "--nodes", 2, "--rank", 13, "-o", "t.json", *STEPS)
+    assert done.returncode == 0, done.stderr
+    assert "ddp.py, rank 13 of 16" in done.stdout
+    assert "Ranks of 16, each alone" in done.stdout
+    assert (tmp_path / "t.json").exists()
+    viewed = offprof("view", "t.json")
+    assert "ddp.py, rank 13 of 16" in viewed.stdout
+
+
+def test_representative_ranks_have_a_trace_each(offprof: Run, tmp_path: Path) -> None:
+    script = PROGRAMS / "ddp.py"
+    done = offprof("run", script, "--world-size", 8, "--rank", "auto", "-o", "t.json.gz", *STEPS)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.glob("t.*")) == ["t.rank0.json.gz", "t.rank7.json.gz"]
+
+
+def test_sharding_that_needs_streams_of_its_own_is_refused(offprof: Run) -> None:
+    done = offprof("run", PROGRAMS / "fsdp2.py", "--world-size", 2, *STEPS)
+    assert done.returncode == 2
+    assert "on a CUDA stream of its own" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--rank", 1), "--rank and --nodes need --world-size"),
+        (("--world-size", 2, "--rank", 2), "there is no rank 2 among 2 ranks"),
+        (("--world-size", 2, "--device", "host"), "a rank without its peers needs a virtual GPU"),
+    ],
+)
+def test_rejects_ranks_that_cannot_be(offprof: Run, options: tuple[object, ...], message: str) -> None:
+    done = offprof("run", PROGRAMS / "ddp.py", *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def program(tmp_path: Path, text: str) -> Path:
+    """Writes a program that trains three layers under DDP, with `text` before each step."""
+    path = tmp_path / "program.py"
+    start = """
+import os, signal, torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+rank = int(os.environ["RANK"])
+device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+torch.cuda.set_device(device)
+dist.init_process_group("nccl")
+layers = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(3))).to(device)
+model = DistributedDataParallel(layers, device_ids=[device.index])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+"""
+    steps = """
+    model(torch.randn(8, 64, device=device)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    path.write_text(start + textwrap.indent(text, "    ") + steps)
+    return path
+
+
+def test_the_rank_that_raises_is_named(offprof: Run, tmp_path: Path) -> None:
+    script = program(tmp_path, "if step == 2 and rank == 1: raise ValueError('no data')")
+    done = offprof("run", script, "--world-size", 4, "--rank", "0-3", "-o", "t.json")
+    assert done.returncode == 2
+    assert "rank 1: " in done.stderr
+    assert "raised ValueError" in " ".join(done.stderr.split())
+    assert sorted(path.name for path in tmp_path.glob("t.*")) == ["t.rank0.json"]
+
+
+def test_the_rank_that_is_killed_is_named(offprof: Run, tmp_path: Path) -> None:
+    script = program(tmp_path, "if step == 2 and rank == 1: os.kill(os.getpid(), signal.SIGKILL)")
+    done = offprof("run", script, "--world-size", 4, "--rank", "1,2")
+    assert done.returncode == 3
+    assert "rank 1: " in done.stderr
+    assert "Killed" in done.stderr
+
+
+def test_a_world_that_the_model_cannot_be_sharded_to_is_refused(offprof: Run) -> None:
+    done = offprof("run", PROGRAMS / "tensor_parallel.py", "--world-size", 16, *STEPS)  # it has four heads
+    assert done.returncode == 2
+    assert "rank 0: " in done.stderr
+    assert "before its first step" in " ".join(done.stderr.split())
