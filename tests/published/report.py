@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import json
 import math
 import sys
@@ -110,8 +111,8 @@ def main() -> int:
     print("| operator | rows | modelled / published | adjusted | from, to | within 20 % |\n|---|---|---|---|---|---|")
     for name in plain:
         print(line(name, plain[name], adjusted[name]))
-    times = sum(adjusted.values(), [])
-    print(line("all", sum(plain.values(), []), times))
+    times = list(itertools.chain.from_iterable(adjusted.values()))
+    print(line("all", list(itertools.chain.from_iterable(plain.values())), times))
     print(f"\nmemory: {within(memory, ROUNDING)} of {len(memory)} rows equal")
     found = failures(times, memory)
     for failure in found:
