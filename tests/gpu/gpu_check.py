@@ -40,9 +40,14 @@ from results import Check, Results
 # Patterns of device names, and the profile of the virtual GPU that is compared with that device.
 PROFILES = {
     r"H200": "h200",
+    r"H100 PCIe": "h100-pcie",
     r"H100.*80GB": "h100-80gb",
     r"A100.*40GB": "a100-40gb",
+    r"A100.*80GB": "a100-80gb",
+    r"B200": "b200",
     r"\bL4\b": "l4",
+    r"L40S": "l40s",
+    r"RTX 3090\b": "rtx3090",
     r"RTX 4090\b": "rtx4090",
 }
 MOST_TRACE_BYTES = 4 << 20  # size limit of a trace that is kept

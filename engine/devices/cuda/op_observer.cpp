@@ -1,6 +1,7 @@
 #include "engine/devices/cuda/op_observer.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
@@ -34,12 +35,22 @@ struct OpContext final : at::ObserverContext {
   OpCall call;
 };
 
+/// Returns the number of elements in memory: an expanded dimension has one.
+std::int64_t stored_elements(const at::Tensor& tensor) {
+  if (tensor.layout() != at::kStrided) return tensor.numel();
+  std::int64_t elements = tensor.numel();
+  for (std::int64_t i = 0; i < tensor.dim(); ++i)
+    if (tensor.stride(i) == 0 && tensor.size(i) > 1) elements /= tensor.size(i);
+  return elements;
+}
+
 void add_operand(OpCall& call, const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   OperandShape& operand = call.operands.emplace_back();
   operand.dtype = dtype_name(tensor.scalar_type());
   operand.sizes = tensor.sizes().vec();
-  operand.bytes = static_cast<Bytes>(tensor.numel() * static_cast<std::int64_t>(tensor.element_size()));
+  operand.bytes =
+      static_cast<Bytes>(stored_elements(tensor) * static_cast<std::int64_t>(tensor.element_size()));
 }
 
 void add_operands(OpCall& call, const c10::IValue& value) {
@@ -48,6 +59,21 @@ void add_operands(OpCall& call, const c10::IValue& value) {
   } else if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector()) add_operand(call, tensor);
   }
+}
+
+/// Returns true for attention with a causal mask. The arguments are those of native_functions.yaml.
+bool is_causal(const at::RecordFunction& op) {
+  constexpr std::int64_t kNoMask = 0;  // at::sdp::CustomMaskType
+  if (std::string_view(op.name()).find("_attention") == std::string_view::npos) return false;
+  const auto schema = op.operator_schema();
+  if (!schema) return false;
+  const auto inputs = op.inputs();
+  for (std::size_t i = 0; i < std::min(inputs.size(), schema->arguments().size()); ++i) {
+    const std::string& name = schema->arguments()[i].name();
+    if (name == "is_causal" && inputs[i].isBool()) return inputs[i].toBool();
+    if (name == "custom_mask_type" && inputs[i].isInt()) return inputs[i].toInt() != kNoMask;
+  }
+  return false;
 }
 
 bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
@@ -60,6 +86,7 @@ OpCall describe_call(const at::RecordFunction& op) {
   OpCall call;
   call.name = op.name();
   for (const c10::IValue& input : op.inputs()) add_operands(call, input);
+  call.is_causal = is_causal(op);
   return call;
 }
 

@@ -52,8 +52,8 @@ TEST(CollectiveCost, AGroupOfOneRankCopiesItsData) {
   const DeviceProfile profile = load_profile("h200");
   const CollectiveCost h200(profile);
   EXPECT_EQ(h200.time_of(Collective::kAllReduce, 8, {}), profile.kernel_ns);
-  EXPECT_NEAR(static_cast<double>(h200.time_of(Collective::kAllReduce, kGiB, {})), 2.0 * kGiB / (4800 * 0.9),
-              2);
+  EXPECT_NEAR(static_cast<double>(h200.time_of(Collective::kAllReduce, kGiB, {})),
+              2.0 * kGiB / (4800 * profile.memory_efficiency), 2);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/devices/virtual_gpu/model/product_time.h"
 #include "traces/base/whole_number.h"
 #include "traces/model/calibration.h"
 
@@ -36,14 +37,74 @@ double peak_of(const DeviceProfile& profile, const OpWork& work) {
   return found != profile.flops_per_second.end() ? found->second : profile.flops_per_second.at("float32");
 }
 
-Nanoseconds roofline(const DeviceProfile& profile, const OpWork& work) {
-  const double compute = work.flops / (peak_of(profile, work) * profile.compute_efficiency);
-  const double memory =
-      static_cast<double>(work.bytes) / (profile.memory_bytes_per_second * profile.memory_efficiency);
-  return std::min(to_whole(std::max(compute, memory) * kNanosecondsPerSecond), kLongestMeasured);
+/// Share of the 16-bit peak that attention kernels reach, from that of long sequences at width 128 in the
+/// profile. The rest is read off FlashAttention-2's figures for A100 and H100 (Dao 2023;
+/// flash2_a100_fwd_bwd_benchmark.png, flash3_fp16_fwd.png of Dao-AILab/flash-attention): heads of width 64,
+/// the rise with the length of the sequence, which is slower with a causal mask, and backward.
+double attention_share(const DeviceProfile& profile, const AttentionShape& shape) {
+  constexpr double kNarrowWidth = 64, kNarrowShare = 0.84, kBackwardShare = 0.83;
+  constexpr double kHalfPositions = 150, kHalfPositionsCausal = 500;
+  const double half = shape.is_causal ? kHalfPositionsCausal : kHalfPositions;
+  return profile.attention_efficiency * (shape.width <= kNarrowWidth ? kNarrowShare : 1) *
+         (shape.is_backward ? kBackwardShare : 1) * shape.positions / (shape.positions + half);
+}
+
+double compute_share(const DeviceProfile& profile, const OpWork& work) {
+  const bool has_16_bits = work.dtype == "bfloat16" || work.dtype == "float16";
+  if (work.attention && has_16_bits) return attention_share(profile, *work.attention);
+  return profile.compute_efficiency * (work.product ? tile_share(*work.product, profile.multiprocessors) : 1);
+}
+
+double compute_seconds(const DeviceProfile& profile, const OpWork& work) {
+  return work.flops == 0 ? 0 : work.flops / (peak_of(profile, work) * compute_share(profile, work));
+}
+
+/// Returns the blocks that are on the multiprocessors at the same time.
+double resident_blocks(const DeviceProfile& profile, const KernelLaunch& launch) {
+  const double by_threads = std::floor(profile.max_threads_per_multiprocessor / launch.threads_per_block());
+  const double fitting =
+      std::clamp(by_threads, 1.0, static_cast<double>(profile.max_blocks_per_multiprocessor));
+  return std::min(launch.blocks(), fitting * profile.multiprocessors);
+}
+
+/// Returns the share of second reads that the L2 cache answers, given what resident blocks use as a multiple
+/// of its size. It falls as the bandwidth of gpu-benches' gpu-l2-cache on an A100 does (te42kyfo).
+double hit_share(double use) {
+  constexpr double kAllHit = 0.7, kNoneHits = 1.4;
+  return std::clamp((kNoneHits - use) / (kNoneHits - kAllHit), 0.0, 1.0);
+}
+
+double memory_seconds(const DeviceProfile& profile, const KernelLaunch& launch, const KernelWork& kernel) {
+  constexpr double kBytesOnTheWay = 16;
+  const double resident = kernel.has_unknown_launch ? 1 : resident_blocks(profile, launch);
+  const double use = resident * kernel.bytes_per_block / static_cast<double>(profile.l2_cache_bytes);
+  const double bytes = static_cast<double>(kernel.work.bytes) +
+                       static_cast<double>(kernel.bytes_read_again) * (1 - hit_share(use));
+  const double by_peak = profile.memory_bytes_per_second * profile.memory_efficiency;
+  const double by_threads = kernel.has_unknown_launch
+                                ? by_peak
+                                : resident * launch.threads_per_block() * kBytesOnTheWay *
+                                      kNanosecondsPerSecond / static_cast<double>(profile.memory_latency_ns);
+  return bytes / std::min(by_peak, by_threads);
+}
+
+double element_seconds(const DeviceProfile& profile, const KernelWork& kernel) {
+  constexpr double kHertzPerKilohertz = 1e3;
+  return kernel.single_elements /
+         (profile.elements_per_cycle * profile.multiprocessors * profile.clock_khz * kHertzPerKilohertz);
 }
 
 }  // namespace
+
+Nanoseconds modelled_time(const DeviceProfile& profile, const KernelLaunch& launch,
+                          const KernelWork& kernel) {
+  const double loads = kernel.dependent_loads * static_cast<double>(profile.memory_latency_ns);
+  const double seconds =
+      std::max({compute_seconds(profile, kernel.work), memory_seconds(profile, launch, kernel),
+                element_seconds(profile, kernel)});
+  const double work_ns = std::max(seconds * kNanosecondsPerSecond, loads);
+  return std::min(profile.kernel_ns + to_whole(work_ns), kLongestMeasured);
+}
 
 KernelCost::KernelCost(DeviceProfile profile, KernelTimes recorded)
     : profile_(std::move(profile)), recorded_(std::move(recorded)) {}
@@ -57,10 +118,12 @@ KernelTime KernelCost::time_of(const KernelLaunch& launch, const OpCall* op, Byt
     if (const auto of_kernel = recorded_.of_kernel(kernel_key(launch.name, launch.grid, launch.block)))
       return {*of_kernel, TimeSource::kRecordedKernel};
   }
-  if (launch.argument_bytes)
-    return {std::max(profile_.kernel_ns, roofline(profile_, {.bytes = *launch.argument_bytes}))};
-  if (op == nullptr || !first) return {profile_.kernel_ns};
-  return {std::max(profile_.kernel_ns, roofline(profile_, work_of(*op, allocated)))};
+  if (launch.argument_bytes) {
+    const KernelWork moved{.work = {.bytes = *launch.argument_bytes}, .has_unknown_launch = true};
+    return {modelled_time(profile_, launch, moved)};
+  }
+  if (op == nullptr) return {profile_.kernel_ns};
+  return {modelled_time(profile_, launch, work_of_kernel(launch, *op, allocated, first))};
 }
 
 }  // namespace offprof

@@ -1,25 +1,13 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
+#include "engine/devices/virtual_gpu/model/kernel_launch.h"
 #include "engine/devices/virtual_gpu/model/kernel_times.h"
+#include "engine/devices/virtual_gpu/model/kernel_work.h"
 #include "engine/devices/virtual_gpu/model/op_work.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
 #include "traces/base/units.h"
 
 namespace offprof {
-
-/// A kernel launch, or a call of a library that launches its own kernels.
-struct KernelLaunch {
-  std::string_view name{};  ///< demangled; the function of a library call: `cublasGemmEx`
-  std::uint32_t grid[3] = {1, 1, 1};
-  std::uint32_t block[3] = {1, 1, 1};
-  /// Device memory that the kernel's arguments point to; nullopt: its parameters are not known.
-  std::optional<Bytes> argument_bytes{};
-};
 
 /// Source of a kernel's time.
 enum class TimeSource { kRecordedOp, kRecordedKernel, kEstimate };
@@ -31,19 +19,31 @@ struct KernelTime {
   bool operator==(const KernelTime&) const = default;
 };
 
+/// Returns the modelled time of a kernel's work:
+///
+///     kernel_ns + max(operations / (share * peak of the dtype), bytes / bandwidth, elements / rate, loads *
+///     latency)
+///
+/// - The share of the peak is compute_efficiency, and for matrix products also their tile_share; for
+/// attention
+///   it is that of the attention kernels (see profile.h).
+/// - The bandwidth is memory_efficiency of the peak, or less if the launch has few threads: each has one load
+///   of 16 bytes on the way (Little's law).
+/// - Bytes that are read again count as far as they do not fit the L2 cache.
+/// - Kernels that load element by element take elements_per_cycle on each multiprocessor.
+Nanoseconds modelled_time(const DeviceProfile& profile, const KernelLaunch& launch, const KernelWork& work);
+
 /// Model of kernel durations.
 ///
-/// A kernel whose parameters are known, as those of Triton, takes 2 of its own, or the roofline of
-/// KernelLaunch::argument_bytes, moved once; its operations are not known. Any other kernel takes the first
-/// of these that is available:
+/// A kernel whose parameters are known, as those of Triton, takes 2 of its own, or the time to move
+/// KernelLaunch::argument_bytes once; its operations are not known. Any other kernel takes the first of these
+/// that is available:
 ///
 /// 1. The recorded time of the same operator with the same operands. It is charged to the operator's first
 ///    kernel, and the others take no time, since a library may launch other kernels than were recorded, and
 ///    grids do not determine all shapes.
 /// 2. The recorded time of the same kernel with the same launch sizes.
-/// 3. The roofline (Williams, Waterman, Patterson 2009). The operator's work is charged to its first kernel.
-///    It takes the longer of its operations over the device's rate and its bytes over the memory's rate, each
-///    at the share of the peak that large kernels reach. No kernel takes less than DeviceProfile::kernel_ns.
+/// 3. The modelled_time of its work.
 class KernelCost {
  public:
   /// `recorded` may be empty.

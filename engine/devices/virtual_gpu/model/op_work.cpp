@@ -29,22 +29,31 @@ Bytes operand_bytes(const OpCall& op, std::size_t first = 0) {
 /// Returns the operations of an operator call; nullopt if its operands do not fit the operator.
 using Flops = std::function<std::optional<double>(const OpCall& op, Bytes allocated)>;
 
-/// Returns the count for a product of the operands `left` [.., m, k] and `left + 1` [.., k, n], which may be
+using Shape = std::function<std::optional<ProductShape>(const OpCall& op)>;
+
+/// Returns the shape of a product of the operands `left` [.., m, k] and `left + 1` [.., k, n], which may be
 /// batched.
-Flops product(std::size_t left) {
-  return [left](const OpCall& op, Bytes) -> std::optional<double> {
+Shape product(std::size_t left) {
+  return [left](const OpCall& op) -> std::optional<ProductShape> {
     if (op.operands.size() < left + 2) return std::nullopt;
     const Sizes& a = op.operands[left].sizes;
     const Sizes& b = op.operands[left + 1].sizes;
     if (a.size() < 2 || b.empty()) return std::nullopt;
-    return kMultiplyAdd * elements(a) * (b.size() < 2 ? 1.0 : static_cast<double>(b.back()));
+    return ProductShape{.rows = static_cast<double>(a[a.size() - 2]),
+                        .columns = b.size() < 2 ? 1.0 : static_cast<double>(b.back()),
+                        .inner = static_cast<double>(a.back()),
+                        .batch = elements({a.begin(), a.end() - 2})};
   };
 }
 
-/// Counts the product of x [.., k] and the transpose of a weight [n, k].
-std::optional<double> linear_flops(const OpCall& op, Bytes) {
-  if (op.operands.size() < 2 || op.operands[1].sizes.empty()) return std::nullopt;
-  return kMultiplyAdd * elements(op.operands[0].sizes) * static_cast<double>(op.operands[1].sizes.front());
+/// Returns the shape of the product of x [.., k] and the transpose of a weight [n, k].
+std::optional<ProductShape> linear_product(const OpCall& op) {
+  if (op.operands.size() < 2 || op.operands[1].sizes.empty() || op.operands[0].sizes.empty())
+    return std::nullopt;
+  const Sizes& x = op.operands[0].sizes;
+  return ProductShape{.rows = elements({x.begin(), x.end() - 1}),
+                      .columns = static_cast<double>(op.operands[1].sizes.front()),
+                      .inner = static_cast<double>(x.back())};
 }
 
 /// Returns the elements of one filter of a weight [outputs, inputs / groups, kernel..], or transposed
@@ -67,8 +76,9 @@ std::optional<double> convolution_flops(const OpCall& op, Bytes allocated) {
   const OperandShape& weight = op.operands[1];
   const double inputs = elements(input.sizes);
   double outputs = inputs / static_cast<double>(input.sizes[1]) * static_cast<double>(weight.sizes[0]);
-  if (allocated > 0 && inputs > 0) {
-    outputs = static_cast<double>(allocated) * inputs / static_cast<double>(input.bytes);
+  if (const double filters = elements(weight.sizes); allocated > 0 && filters > 0) {
+    const double element_bytes = static_cast<double>(weight.bytes) / filters;
+    outputs = static_cast<double>(allocated) / element_bytes;
   }
   return kMultiplyAdd * outputs * filter_elements(weight);
 }
@@ -95,88 +105,100 @@ std::optional<double> convolution_backward_flops(const OpCall& op, Bytes) {
 /// Dimension of a query, key or value that counts the positions of its sequence.
 enum class Layout : std::size_t { kPlacesHeads = 1, kHeadsPlaces = 2 };
 
-/// Counts attention. `query` is the index of the query operand; key and value follow it. `over_key` and
-/// `over_value` are the numbers of products whose inner or outer width is that of a key or of a value.
-Flops attention(std::size_t query, Layout layout, double over_key, double over_value) {
-  return [=](const OpCall& op, Bytes) -> std::optional<double> {
-    constexpr std::size_t kDimensions = 4;  // batch, heads and positions in either order, width
-    if (op.operands.size() < query + 3) return std::nullopt;
-    for (std::size_t i = query; i < query + 3; ++i)
-      if (op.operands[i].sizes.size() != kDimensions || op.operands[i].sizes.back() == 0) return std::nullopt;
-    const Sizes& q = op.operands[query].sizes;
-    const double rows = elements(q) / static_cast<double>(q.back());
-    const auto columns = static_cast<double>(op.operands[query + 1].sizes[static_cast<std::size_t>(layout)]);
-    const auto key_width = static_cast<double>(q.back());
-    const auto value_width = static_cast<double>(op.operands[query + 2].sizes.back());
-    return kMultiplyAdd * rows * columns * (over_key * key_width + over_value * value_width);
-  };
-}
-
-/// Operation count of an operator, and if it may use tf32.
-struct Arithmetic {
-  Flops flops;
-  bool allows_tf32 = false;
+/// Attention of the operands from `query` on: query, key, value. `over_key` and `over_value` are the numbers
+/// of products whose inner or outer width is that of a key or of a value.
+struct Attention {
+  std::size_t query = 0;
+  Layout layout = Layout::kHeadsPlaces;
+  double over_key = 1, over_value = 1;
 };
 
-using Table = std::map<std::string_view, Arithmetic, std::less<>>;
+constexpr std::size_t kAttentionDimensions = 4;  // batch, heads and positions in either order, width
 
-void add_products(Table& table) {
-  table["aten::mm"] = table["aten::bmm"] = table["aten::mv"] = {product(0)};
-  table["aten::addmm"] = table["aten::_addmm_activation"] = {product(1)};
-  table["aten::baddbmm"] = table["aten::addmv"] = {product(1)};
-  for (const char* in_place : {"aten::addmm_", "aten::baddbmm_", "aten::addmv_"})
-    table[in_place] = {product(1)};
-  table["aten::linear"] = {linear_flops};
+bool is_attention(const OpCall& op, std::size_t query) {
+  if (op.operands.size() < query + 3) return false;
+  return std::all_of(op.operands.begin() + static_cast<std::ptrdiff_t>(query),
+                     op.operands.begin() + static_cast<std::ptrdiff_t>(query) + 3, [](const auto& operand) {
+                       return operand.sizes.size() == kAttentionDimensions && operand.sizes.back() != 0;
+                     });
 }
 
-void add_convolutions(Table& table) {
-  for (const char* name :
-       {"aten::convolution", "aten::_convolution", "aten::cudnn_convolution", "aten::cudnn_convolution_relu",
-        "aten::cudnn_convolution_add_relu", "aten::_conv_depthwise2d", "aten::conv_depthwise3d",
-        "aten::_slow_conv2d_forward", "aten::slow_conv_dilated2d", "aten::slow_conv3d_forward"})
-    table[name] = {convolution_flops, true};
-  table["aten::cudnn_convolution_transpose"] = {transposed_convolution_flops, true};
-  table["aten::convolution_backward"] = {convolution_backward_flops, true};
+/// Counts attention, and describes it in `work`.
+void count_attention(const Attention& attention, const OpCall& op, OpWork& work) {
+  constexpr double kBelowDiagonal = 0.5;
+  if (!is_attention(op, attention.query)) return;
+  const Sizes& q = op.operands[attention.query].sizes;
+  const double rows = elements(q) / static_cast<double>(q.back());
+  const auto columns =
+      static_cast<double>(op.operands[attention.query + 1].sizes[static_cast<std::size_t>(attention.layout)]);
+  const auto key_width = static_cast<double>(q.back());
+  const auto value_width = static_cast<double>(op.operands[attention.query + 2].sizes.back());
+  work.flops = kMultiplyAdd * rows * columns *
+               (attention.over_key * key_width + attention.over_value * value_width) *
+               (op.is_causal ? kBelowDiagonal : 1);
+  work.tensor_cores = true;
+  work.attention = {.positions = columns,
+                    .width = key_width,
+                    .is_causal = op.is_causal,
+                    .is_backward = attention.query > 0};
 }
 
-/// Adds the attention operators. Forward is two products: the scores, and the sum of values weighted by them.
-/// Backward computes the scores again and four gradients: those of scores and values, with the width of a
-/// value, and those of queries and keys.
-void add_attention(Table& table) {
-  for (const std::string_view name :
-       {"aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_efficient_attention",
-        "aten::_scaled_dot_product_cudnn_attention"})
-    table[name] = {attention(0, Layout::kHeadsPlaces, 1, 1)};
-  for (const std::string_view name : {"aten::_scaled_dot_product_flash_attention_backward",
-                                      "aten::_scaled_dot_product_efficient_attention_backward",
-                                      "aten::_scaled_dot_product_cudnn_attention_backward"})
-    table[name] = {attention(1, Layout::kHeadsPlaces, 3, 2)};
-  for (const std::string_view name : {"aten::_flash_attention_forward", "aten::_efficient_attention_forward"})
-    table[name] = {attention(0, Layout::kPlacesHeads, 1, 1)};
-  for (const std::string_view name :
-       {"aten::_flash_attention_backward", "aten::_efficient_attention_backward"})
-    table[name] = {attention(1, Layout::kPlacesHeads, 3, 2)};
+const std::map<std::string_view, Shape, std::less<>>& products() {
+  static const std::map<std::string_view, Shape, std::less<>> table = {
+      {"aten::mm", product(0)},
+      {"aten::bmm", product(0)},
+      {"aten::mv", product(0)},
+      {"aten::addmm", product(1)},
+      {"aten::baddbmm", product(1)},
+      {"aten::addmv", product(1)},
+      {"aten::addmm_", product(1)},
+      {"aten::baddbmm_", product(1)},
+      {"aten::addmv_", product(1)},
+      {"aten::linear", linear_product},
+      {"aten::_addmm_activation", product(1)}};
+  return table;
 }
 
-const Table& arithmetic() {
-  static const Table table = [] {
-    Table built;
-    add_products(built);
-    add_convolutions(built);
-    add_attention(built);
-    return built;
-  }();
+const std::map<std::string_view, Flops, std::less<>>& convolutions() {
+  static const std::map<std::string_view, Flops, std::less<>> table = {
+      {"aten::convolution", convolution_flops},
+      {"aten::_convolution", convolution_flops},
+      {"aten::cudnn_convolution", convolution_flops},
+      {"aten::cudnn_convolution_relu", convolution_flops},
+      {"aten::cudnn_convolution_add_relu", convolution_flops},
+      {"aten::_conv_depthwise2d", convolution_flops},
+      {"aten::conv_depthwise3d", convolution_flops},
+      {"aten::_slow_conv2d_forward", convolution_flops},
+      {"aten::slow_conv_dilated2d", convolution_flops},
+      {"aten::slow_conv3d_forward", convolution_flops},
+      {"aten::cudnn_convolution_transpose", transposed_convolution_flops},
+      {"aten::convolution_backward", convolution_backward_flops}};
+  return table;
+}
+
+/// Attention operators. Forward is two products: the scores, and the sum of values weighted by them. Backward
+/// computes the scores again and four gradients: those of scores and values, with the width of a value, and
+/// those of queries and keys.
+const std::map<std::string_view, Attention, std::less<>>& attentions() {
+  constexpr Attention kForward{0, Layout::kHeadsPlaces, 1, 1}, kBackward{1, Layout::kHeadsPlaces, 3, 2};
+  constexpr Attention kPlacesForward{0, Layout::kPlacesHeads, 1, 1};
+  constexpr Attention kPlacesBackward{1, Layout::kPlacesHeads, 3, 2};
+  static const std::map<std::string_view, Attention, std::less<>> table = {
+      {"aten::_scaled_dot_product_flash_attention", kForward},
+      {"aten::_scaled_dot_product_efficient_attention", kForward},
+      {"aten::_scaled_dot_product_cudnn_attention", kForward},
+      {"aten::_scaled_dot_product_flash_attention_backward", kBackward},
+      {"aten::_scaled_dot_product_efficient_attention_backward", kBackward},
+      {"aten::_scaled_dot_product_cudnn_attention_backward", kBackward},
+      {"aten::_flash_attention_forward", kPlacesForward},
+      {"aten::_efficient_attention_forward", kPlacesForward},
+      {"aten::_flash_attention_backward", kPlacesBackward},
+      {"aten::_efficient_attention_backward", kPlacesBackward}};
   return table;
 }
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// Returns true if the operator reads only some rows of its first operand, no more bytes than it returns.
-bool is_gathering(std::string_view name) {
-  return is_one_of(name, {"aten::embedding", "aten::index_select", "aten::gather", "aten::index",
-                          "aten::take", "aten::nll_loss_forward"});
 }
 
 /// Returns true if the operator overwrites its first operand without reading it.
@@ -220,23 +242,63 @@ Bytes written_in_place(const OpCall& op) {
   return op.operands.front().bytes;
 }
 
+/// Returns the bytes of the gradient of an embedding's weight: the gradient of the output is read, sums of
+/// parts of it are written and read, and rows are written (EmbeddingBackwardKernel.cuh). The fill of the
+/// gradient with zeros is an operator of its own.
+Bytes embedding_backward_bytes(const OpCall& op) {
+  constexpr Bytes kPasses = 4;
+  return kPasses * op.operands.front().bytes + operand_bytes(op, 1);
+}
+
 Bytes traffic_of(const OpCall& op, Bytes allocated) {
-  if (is_gathering(op.name) && !op.operands.empty()) return operand_bytes(op, 1) + 2 * allocated;
+  if (op.name == "aten::embedding_dense_backward" && !op.operands.empty())
+    return embedding_backward_bytes(op);
+  if (gathers(op.name) && !op.operands.empty()) return operand_bytes(op, 1) + 2 * allocated;
   return operand_bytes(op) + allocated + written_in_place(op);
+}
+
+void count_product(const ProductShape& shape, OpWork& work) {
+  work.product = shape;
+  work.flops = kMultiplyAdd * shape.rows * shape.columns * shape.inner * shape.batch;
+  work.tensor_cores = true;
+}
+
+void count_convolution(double flops, OpWork& work) {
+  work.flops = flops;
+  work.tensor_cores = true;
+  if (work.dtype == "float32") work.dtype = "tf32";
 }
 
 }  // namespace
 
+bool gathers(std::string_view name) {
+  return is_one_of(name, {"aten::embedding", "aten::index_select", "aten::gather", "aten::index",
+                          "aten::take", "aten::nll_loss_forward"});
+}
+
+Bytes read_again(const OpCall& op) {
+  const bool forward = is_one_of(
+      op.name, {"aten::cudnn_batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit",
+                "aten::native_group_norm", "aten::var_mean", "aten::var", "aten::std"});
+  const bool backward =
+      is_one_of(op.name, {"aten::cudnn_batch_norm_backward", "aten::native_batch_norm_backward",
+                          "aten::native_group_norm_backward"});
+  Bytes bytes = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(op.operands.size(), forward ? 1 : backward ? 2 : 0); ++i)
+    bytes += op.operands[i].bytes;
+  return bytes;
+}
+
 OpWork work_of(const OpCall& op, Bytes allocated) {
   OpWork work{.bytes = traffic_of(op, allocated)};
   if (!op.operands.empty()) work.dtype = op.operands.front().dtype;
-  const auto found = arithmetic().find(op.name);
-  if (found == arithmetic().end()) return work;
-  const std::optional<double> flops = found->second.flops(op, allocated);
-  if (!flops) return work;
-  work.flops = *flops;
-  work.tensor_cores = true;
-  if (found->second.allows_tf32 && work.dtype == "float32") work.dtype = "tf32";
+  if (const auto found = products().find(op.name); found != products().end()) {
+    if (const auto shape = found->second(op)) count_product(*shape, work);
+  } else if (const auto conv = convolutions().find(op.name); conv != convolutions().end()) {
+    if (const auto flops = conv->second(op, allocated)) count_convolution(*flops, work);
+  } else if (const auto attention = attentions().find(op.name); attention != attentions().end()) {
+    count_attention(attention->second, op, work);
+  }
   return work;
 }
 

@@ -27,10 +27,16 @@ struct DeviceProfile {
   int memory_bus_bits = 0;
   int memory_clock_khz = 0;  ///< highest clock of the memory; two transfers a cycle
   double memory_bytes_per_second = 0;
+  Nanoseconds memory_latency_ns = 1;  ///< of a load that no cache answers
   /// Dense peak rate by dtype, named as in traces (`float32`, `bfloat16`, ...), and `tf32`.
   std::map<std::string, double> flops_per_second;
   /// Shares of the peak rates that large kernels reach.
   double compute_efficiency = 1, memory_efficiency = 1;
+  /// Share of the 16-bit peak that attention kernels reach forward, for long sequences and heads of width
+  /// 128.
+  double attention_efficiency = 1;
+  /// Elements that a multiprocessor computes in a cycle if threads load and store them one by one.
+  double elements_per_cycle = 1;
   Nanoseconds kernel_ns = 0;  ///< shortest time of a kernel on the device
   Nanoseconds launch_ns = 0;  ///< host time of a kernel launch
   Link link;                  ///< to pinned host memory

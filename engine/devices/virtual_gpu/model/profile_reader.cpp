@@ -26,6 +26,7 @@ struct Field {
 // Limits beyond any real GPU, so that no sum over its work exceeds 64 bits.
 constexpr double kLeastRate = 1, kMostRate = 1e21;
 constexpr double kLeastShare = 1e-4;
+constexpr double kLeastElements = 1e-3, kMostElements = 1e3;
 constexpr Bytes kMostBytes = Bytes{1} << 50;
 
 double positive(const JsonValue& value) {
@@ -46,6 +47,13 @@ double share(const JsonValue& value) {
   const double amount = positive(value);
   if (amount > 1) value.fail(fmt::format("{} is more than 1, but it is a share of the peak", amount));
   if (amount < kLeastShare) value.fail(fmt::format("{} is less than {}", amount, kLeastShare));
+  return amount;
+}
+
+double elements_per_cycle(const JsonValue& value) {
+  const double amount = positive(value);
+  if (amount < kLeastElements || amount > kMostElements)
+    value.fail(fmt::format("{} is not between {} and {}", amount, kLeastElements, kMostElements));
   return amount;
 }
 
@@ -109,7 +117,8 @@ std::vector<Field> memory_fields() {
       count("memory.clock_khz", &DeviceProfile::memory_clock_khz),
       {"memory.bytes_per_second",
        [](const JsonValue& value, DeviceProfile& profile) { profile.memory_bytes_per_second = rate(value); }},
-      bytes("memory.l2_cache_bytes", &DeviceProfile::l2_cache_bytes)};
+      bytes("memory.l2_cache_bytes", &DeviceProfile::l2_cache_bytes),
+      time("memory.latency_ns", &DeviceProfile::memory_latency_ns)};
 }
 
 std::vector<Field> multiprocessor_fields() {
@@ -139,8 +148,12 @@ std::vector<Field> all_fields() {
   for (const char* dtype : {"float64", "float32", "tf32", "float16", "bfloat16"}) add({flops(dtype)});
   add({efficiency("efficiency.compute", &DeviceProfile::compute_efficiency),
        efficiency("efficiency.memory", &DeviceProfile::memory_efficiency),
+       efficiency("efficiency.attention", &DeviceProfile::attention_efficiency),
        time("kernels.kernel_ns", &DeviceProfile::kernel_ns),
-       time("kernels.launch_ns", &DeviceProfile::launch_ns)});
+       time("kernels.launch_ns", &DeviceProfile::launch_ns),
+       {"kernels.elements_per_cycle", [](const JsonValue& value, DeviceProfile& profile) {
+          profile.elements_per_cycle = elements_per_cycle(value);
+        }}});
   add(link_fields("d2h", &Link::d2h));
   add(link_fields("h2d", &Link::h2d));
   for (const char* group : {"memory", "multiprocessors", "flops_per_second", "efficiency", "kernels", "link"})

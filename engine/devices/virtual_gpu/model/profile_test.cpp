@@ -47,8 +47,9 @@ Error error_of(const std::string& text) {
   return input_error("");
 }
 
-TEST(Profile, ListsTheFiveNamesInTheHelp) {
-  EXPECT_THAT(profile_names(), ElementsAre("h200", "h100-80gb", "a100-40gb", "l4", "rtx4090"));
+TEST(Profile, ListsItsNamesInTheHelp) {
+  EXPECT_THAT(profile_names(), ElementsAre("h200", "h100-80gb", "h100-pcie", "a100-40gb", "a100-80gb", "b200",
+                                           "l4", "l40s", "rtx3090", "rtx4090"));
 }
 
 TEST(Profile, EveryBuiltInProfileLoadsByItsName) {
@@ -111,8 +112,10 @@ TEST(Profile, AnUnknownNameListsTheNamesAndSuggestsOne) {
     load_profile("h20");
     FAIL() << "no Error was thrown";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "no GPU profile is named 'h20'; the profiles are h200, h100-80gb, a100-40gb, l4, rtx4090");
+    EXPECT_STREQ(
+        error.what(),
+        "no GPU profile is named 'h20'; the profiles are h200, h100-80gb, h100-pcie, a100-40gb, a100-80gb, "
+        "b200, l4, l40s, rtx3090, rtx4090");
     EXPECT_EQ(error.hint(), "Did you mean `h200`?");
   }
 }
@@ -145,7 +148,7 @@ TEST(ProfileErrors, NamesAnUnknownKeyItsLineAndASuggestion) {
 
 TEST(ProfileErrors, ListsTheKeysForAnUnknownKeyFarFromAll) {
   EXPECT_THAT(error_of(changed("\"bus_bits\"", "\"wheels\"")).hint(),
-              AllOf(HasSubstr("Known: bytes, bus_bits"), HasSubstr("l2_cache_bytes.")));
+              AllOf(HasSubstr("Known: bytes, bus_bits"), HasSubstr("latency_ns.")));
 }
 
 TEST(ProfileErrors, NamesAnUnknownGroup) {
@@ -184,12 +187,12 @@ TEST(ProfileErrors, RejectsAFigureBeyondAnyGpu) {
               HasSubstr("memory.bytes: "));
   EXPECT_THAT(error_of(changed("\"latency_ns\": ", "\"latency_ns\": 922337203685477")).what(),
               HasSubstr("latency_ns: "));
-  EXPECT_THAT(error_of(changed("\"compute\": 0.7", "\"compute\": 1e-300")).what(),
+  EXPECT_THAT(error_of(changed("\"compute\": 0.77", "\"compute\": 1e-300")).what(),
               HasSubstr("efficiency.compute: 1e-300 is less than 0.0001"));
 }
 
 TEST(ProfileErrors, RejectsAnEfficiencyAboveOne) {
-  EXPECT_THAT(error_of(changed("\"compute\": 0.7", "\"compute\": 70")).what(),
+  EXPECT_THAT(error_of(changed("\"compute\": 0.77", "\"compute\": 70")).what(),
               HasSubstr("efficiency.compute: 70 is more than 1"));
 }
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "engine/devices/virtual_gpu/model/kernel_launch.h"
+#include "engine/devices/virtual_gpu/model/op_work.h"
+#include "traces/base/units.h"
+
+namespace offprof {
+
+/// Work of one kernel on a device.
+struct KernelWork {
+  OpWork work{};  ///< its operations, and the bytes that it reads and writes, each once
+  /// Bytes that its blocks read once more, and the memory that one block uses in between. The second read
+  /// costs no traffic if the L2 cache holds what the resident blocks use.
+  Bytes bytes_read_again = 0;
+  double bytes_per_block = 0;
+  double single_elements = 0;  ///< elements of a result that a thread loads and stores one by one
+  double dependent_loads = 0;  ///< loads that the slowest thread makes one after the other
+  /// the launch sizes say nothing about the number of threads: the kernels of a library, or of a whole
+  /// operator
+  bool has_unknown_launch = false;
+};
+
+/// Returns the work of a kernel of the operator `op`. `allocated` is as in work_of. `first` is true for the
+/// operator's first kernel.
+///
+/// Kernels of PyTorch whose passes over memory were read in their sources (aten/src/ATen/native/cuda, version
+/// 2.11) have work of their own: softmax (SoftMax.cu, PersistentSoftmax.cuh), layer norm
+/// (layer_norm_kernel.cu), the negative log-likelihood loss (Loss.cu). For any other kernel, the work of the
+/// operator belongs to its first launch, and the later ones have none.
+KernelWork work_of_kernel(const KernelLaunch& launch, const OpCall& op, Bytes allocated, bool first);
+
+}  // namespace offprof

@@ -1,0 +1,189 @@
+#include "engine/devices/virtual_gpu/model/kernel_work.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/devices/virtual_gpu/model/kernel_cost.h"
+#include "engine/devices/virtual_gpu/model/product_time.h"
+
+namespace offprof {
+namespace {
+
+constexpr Bytes kMiB = Bytes{1} << 20;
+
+/// 256 rows of 32 Ki float32 numbers: 32 MiB.
+const OperandShape kRows{"float32", {256, 32 << 10}, 32 * kMiB};
+
+KernelLaunch one_block_a_row(std::string_view name) {
+  return {.name = name, .grid = {256, 1, 1}, .block = {1024, 1, 1}};
+}
+
+TEST(BaseName, LeavesOutNamespacesAndArguments) {
+  EXPECT_EQ(
+      base_name(
+          "void at::native::(anonymous namespace)::softmax_warp_forward<float, float, 10>(float*, int)"),
+      "softmax_warp_forward");
+  EXPECT_EQ(base_name("cublasGemmEx"), "cublasGemmEx");
+  EXPECT_EQ(base_name("kernel(int)"), "kernel");
+  EXPECT_EQ(base_name(""), "");
+}
+
+TEST(KernelWork, ALongSoftmaxReadsItsRowsThreeTimes) {
+  const OpCall op{"aten::_log_softmax", {kRows}};
+  const auto kernel = work_of_kernel(
+      one_block_a_row(
+          "void at::native::cunn_SoftMaxForward<4, float, float, float>(float*, const float*, int)"),
+      op, 32 * kMiB, true);
+  EXPECT_EQ(kernel.work.bytes, 64 * kMiB);
+  EXPECT_EQ(kernel.bytes_read_again, 64 * kMiB);
+  EXPECT_EQ(kernel.bytes_per_block, static_cast<double>(256 << 10));  // a row, in and out
+}
+
+TEST(KernelWork, ASoftmaxInAWiderDtypeWritesWhatItAllocates) {
+  const OpCall op{"aten::_softmax", {{"bfloat16", {256, 32 << 10}, 16 * kMiB}}};
+  EXPECT_EQ(work_of_kernel(one_block_a_row("softmax_warp_forward"), op, 32 * kMiB, true).work.bytes,
+            48 * kMiB);
+}
+
+TEST(KernelWork, AShortSoftmaxReadsItsRowsOnce) {
+  const OpCall op{"aten::_log_softmax", {kRows}};
+  const auto kernel = work_of_kernel(one_block_a_row("softmax_warp_forward"), op, 32 * kMiB, true);
+  EXPECT_EQ(kernel.work.bytes, 64 * kMiB);
+  EXPECT_EQ(kernel.bytes_read_again, 0);
+}
+
+TEST(KernelWork, ABackwardOfLayerNormHasWorkInEachOfItsKernels) {
+  const OpCall op{"aten::native_layer_norm_backward", {kRows, kRows, kRows}};
+  const auto inputs = work_of_kernel(one_block_a_row("layer_norm_grad_input_kernel"), op, 0, true);
+  EXPECT_EQ(inputs.work.bytes, 96 * kMiB);
+  EXPECT_EQ(inputs.bytes_read_again, 64 * kMiB);
+  const auto weights = work_of_kernel(one_block_a_row("GammaBetaBackwardCUDAKernelTemplate"), op, 0, false);
+  EXPECT_EQ(weights.work.bytes, 64 * kMiB);
+}
+
+TEST(KernelWork, OtherKernelsLeaveTheWorkOfTheirOperatorToTheFirst) {
+  const OpCall op{"aten::add", {kRows, kRows}};
+  EXPECT_EQ(work_of_kernel({.name = "vectorized_elementwise_kernel"}, op, 32 * kMiB, true).work.bytes,
+            96 * kMiB);
+  EXPECT_EQ(work_of_kernel({.name = "vectorized_elementwise_kernel"}, op, 32 * kMiB, false).work.bytes, 0);
+}
+
+TEST(KernelWork, CountsElementsOfKernelsThatAreNotVectorized) {
+  const OpCall op{"aten::mul", {kRows, {"float32", {32 << 10}, 128 << 10}}};
+  EXPECT_EQ(work_of_kernel({.name = "vectorized_elementwise_kernel"}, op, 32 * kMiB, true).single_elements,
+            0);
+  EXPECT_EQ(work_of_kernel({.name = "elementwise_kernel"}, op, 32 * kMiB, true).single_elements,
+            256 * (32 << 10));
+}
+
+TEST(KernelWork, CountsTheElementsOfAnOuterBroadcast) {
+  const OpCall op{"aten::add", {{"float32", {4096, 1}, 16 << 10}, {"float32", {1, 4096}, 16 << 10}}};
+  EXPECT_EQ(work_of_kernel({.name = "elementwise_kernel"}, op, 64 * kMiB, true).single_elements, 4096 * 4096);
+}
+
+// An expanded dimension has one element in memory.
+TEST(KernelWork, AConvolutionOfAnExpandedInputCountsItsOutputs) {
+  const OpCall op{"aten::cudnn_convolution",
+                  {{"float32", {8, 3, 64, 64}, 4 * 8 * 64 * 64}, {"float32", {16, 3, 3, 3}, 4 * 16 * 27}}};
+  EXPECT_EQ(work_of(op, 4 * 8 * 16 * 64 * 64).flops, 2.0 * 8 * 16 * 64 * 64 * 27);
+}
+
+TEST(KernelWork, AGatherCountsTheRowsThatItReturns) {
+  const OpCall op{"aten::embedding",
+                  {{"float32", {50'000, 1024}, 4 * 50'000 * 1024}, {"int64", {2048}, 16 << 10}}};
+  const auto kernel = work_of_kernel({.name = "indexSelectLargeIndex"}, op, 8 * kMiB, true);
+  EXPECT_EQ(kernel.work.bytes, 16 * kMiB + (16 << 10));
+}
+
+// Loss.cu: one block, whose threads each read a target and then what it points to.
+TEST(KernelWork, TheLossOfTargetsMakesDependentLoads) {
+  const OpCall op{"aten::nll_loss_forward", {kRows, {"int64", {4096}, 32 << 10}}};
+  const KernelLaunch launch{.name = "nll_loss_forward_reduce_cuda_kernel_2d", .block = {32, 1, 1}};
+  EXPECT_EQ(work_of_kernel(launch, op, 0, true).dependent_loads, 2 * 4096 / 32);
+}
+
+DeviceProfile profile() {
+  DeviceProfile profile;
+  profile.memory_bytes_per_second = 1e12;
+  profile.l2_cache_bytes = 10 * kMiB;
+  profile.multiprocessors = 100;
+  profile.max_threads_per_multiprocessor = 2048;
+  profile.max_blocks_per_multiprocessor = 32;
+  profile.clock_khz = 1'000'000;
+  profile.memory_latency_ns = 500;
+  profile.flops_per_second = {{"float32", 1e12}};
+  return profile;
+}
+
+double time_of(const KernelLaunch& launch, const KernelWork& work) {
+  return static_cast<double>(modelled_time(profile(), launch, work));
+}
+
+TEST(ModelledTime, SecondReadsCostNothingWhileTheyFitTheCache) {
+  const KernelLaunch launch{.grid = {100, 1, 1}, .block = {1024, 1, 1}};
+  KernelWork work{.work = {.bytes = 100 * kMiB}, .bytes_read_again = 100 * kMiB};
+  const double once = 100 * kMiB / 1e3;
+  work.bytes_per_block = 0.05 * kMiB;  // 100 resident blocks use half of the cache
+  EXPECT_NEAR(time_of(launch, work), once, 1);
+  work.bytes_per_block = 0.2 * kMiB;  // twice the cache
+  EXPECT_NEAR(time_of(launch, work), 2 * once, 1);
+  work.bytes_per_block = 0.105 * kMiB;  // 1.05 times the cache, in the middle of the decline
+  EXPECT_NEAR(time_of(launch, work), 1.5 * once, 1);
+}
+
+TEST(ModelledTime, FewThreadsCannotFillTheBandwidth) {
+  // 10 blocks of 1000 threads with 16 bytes each in 500 ns: 320 GB/s of 1 TB/s.
+  EXPECT_NEAR(time_of({.grid = {10, 1, 1}, .block = {1000, 1, 1}}, {.work = {.bytes = 320'000'000}}), 1e6, 1);
+}
+
+TEST(ModelledTime, BlocksBeyondTheResidentOnesDoNotAddBandwidth) {
+  // One multiprocessor holds 2 blocks of 1024 threads, 100 of them 200: 6.5 TB/s, more than the memory has.
+  EXPECT_NEAR(time_of({.grid = {100'000, 1, 1}, .block = {1024, 1, 1}}, {.work = {.bytes = 1'000'000'000}}),
+              1e6, 1);
+}
+
+TEST(ModelledTime, ElementsOneByOneTakeCycles) {
+  // 1e8 elements on 100 multiprocessors of 1 GHz, one a cycle.
+  EXPECT_NEAR(time_of({}, {.single_elements = 1e8, .has_unknown_launch = true}), 1e6, 1);
+}
+
+TEST(ModelledTime, DependentLoadsTakeTheirLatency) {
+  EXPECT_EQ(time_of({}, {.dependent_loads = 256}), 256 * 500);
+}
+
+TEST(TileShare, IsOneForWholeWavesOfLargeTiles) {
+  EXPECT_EQ(tile_share({.rows = 1280, .columns = 2560, .inner = 256}, 100), 1);
+}
+
+TEST(TileShare, TheLastWaveCountsAsAWholeOne) {
+  // 101 tiles of 128 x 256 take two waves. Half-width tiles of share 0.9: 202 in three waves, 0.9 * 202 /
+  // 300.
+  EXPECT_NEAR(tile_share({.rows = 101 * 128, .columns = 256, .inner = 256}, 100), 0.9 * 202 / 300, 1e-9);
+}
+
+TEST(TileShare, ASmallResultIsDividedAlongItsInnerDimension) {
+  const ProductShape small{.rows = 128, .columns = 256, .inner = 64};
+  ProductShape deep = small;
+  deep.inner = 1 << 20;
+  EXPECT_GT(tile_share(deep, 100), 8 * tile_share(small, 100));
+}
+
+TEST(AttentionTime, ACausalMaskHalvesTheOperations) {
+  const OperandShape q{"bfloat16", {1, 8, 4096, 128}, 8 * kMiB};
+  OpCall op{"aten::_scaled_dot_product_flash_attention", {q, q, q}};
+  const double all = work_of(op, 0).flops;
+  EXPECT_EQ(all, 4.0 * 8 * 4096 * 4096 * 128);
+  op.is_causal = true;
+  EXPECT_EQ(work_of(op, 0).flops, all / 2);
+}
+
+// Lists of 3 parameters, gradients and two moments, as fused Adam takes them: it writes all but the
+// gradients.
+TEST(OptimizerWork, AFusedOptimizerWritesAllButTheGradients) {
+  OpCall op{"aten::_fused_adamw_", {}};
+  for (int list = 0; list < 4; ++list)
+    for (const std::int64_t rows : {1, 2, 3}) op.operands.push_back({"float32", {rows, 1024}, rows * 4096});
+  EXPECT_EQ(work_of(op, 0).bytes, (4 + 3) * 6 * 4096);
+}
+
+}  // namespace
+}  // namespace offprof

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "engine/devices/virtual_gpu/model/op_work.h"
+
+namespace offprof {
+
+/// Returns the share of the device's rate that a matrix product reaches because its result is computed in
+/// tiles, at most 1. `multiprocessors` is their number.
+///
+/// Each multiprocessor computes one tile at a time, so the last wave of tiles may leave some idle (NVIDIA,
+/// "Matrix Multiplication Background User's Guide", tile and wave quantization). Small tiles load more
+/// operands for an operation. A product with few tiles divides its inner dimension (split-k). cuBLAS chooses
+/// the tile; here it is the fastest of a few.
+double tile_share(const ProductShape& product, int multiprocessors);
+
+}  // namespace offprof

@@ -1,0 +1,98 @@
+"""Measures the operators of a table of published figures on the current CUDA device, real or virtual.
+
+    offprof exec --device virtual:a100-80gb -- python tests/published/measure.py tests/published/liger_a100.csv OUTPUT.csv
+
+Times are taken as triton's `do_bench` took the published ones: before each pass 256 MB are set to zero, which empties
+the L2 cache of the operands, and the time is the one between two events around the pass. Memory is the peak of
+`torch.cuda.max_memory_allocated` over a forward and a backward pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from operators import DEVICE, OPERATORS, Operator
+
+# The cache that do_bench clears: 256 MB.
+FLUSHED_ELEMENTS = 64_000_000
+
+# The first pass differs from later ones: it creates the gradients that they add to, and cuBLAS's workspaces.
+PASSES = 3
+
+
+def parse_options(text: str) -> dict[str, str]:
+    """Parses `B=8 T=2048`."""
+    return dict(word.split("=", 1) for word in text.split())
+
+
+def pass_of(operator: Operator, mode: str) -> Callable[[], None]:
+    """Returns the function that a row measures."""
+    if mode == "forward":
+        return lambda: (operator.forward(), None)[1]
+    if mode == "full":
+        return lambda: operator.backward(operator.forward())
+    result = operator.forward()
+    return lambda: operator.backward(result)
+
+
+def milliseconds(operator: Operator, mode: str) -> float:
+    """Returns the time of a pass after the L2 cache was emptied."""
+    flushed = torch.empty(FLUSHED_ELEMENTS, dtype=torch.int, device=DEVICE)
+    run = pass_of(operator, mode)
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    for _ in range(PASSES):
+        if operator.clears_gradients:
+            operator.x.grad = None
+        flushed.zero_()
+        begin.record()
+        run()
+        end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end)
+
+
+def peak_mebibytes(operator: Operator, mode: str) -> float:
+    """Returns the peak of allocated memory of a pass, after a first one."""
+    run = pass_of(operator, mode)
+    for _ in range(PASSES):
+        torch.cuda.reset_peak_memory_stats()
+        run()
+    return torch.cuda.max_memory_allocated() / 2**20
+
+
+def measure(row: dict[str, str]) -> float:
+    """Returns the figure of this device for a row of the table."""
+    operator = OPERATORS[row["kernel"]](int(row["x"].split("=")[1]), parse_options(row["shape"]))
+    figure = peak_mebibytes if row["metric"].startswith("peak allocated") else milliseconds
+    try:
+        return figure(operator, row["mode"])
+    finally:
+        del operator
+        gc.collect()
+        torch._C._cuda_clearCublasWorkspaces()  # the published rows are from processes of their own
+        torch.cuda.empty_cache()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--kernels", default=",".join(OPERATORS), help="names, separated by commas")
+    arguments = parser.parse_args()
+    wanted = arguments.kernels.split(",")
+    with arguments.table.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["kernel"] in wanted]
+    with arguments.output.open("w") as file:
+        writer = csv.DictWriter(file, [*rows[0], "modelled"])
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(row | {"modelled": measure(row)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Compares measured or modelled figures of operators with the published ones.
+
+    python3 tests/published/report.py OUTPUT.csv [--profile PROFILE.json] [--check]
+
+OUTPUT.csv is written by measure.py. Prints the ratio to the published figure by operator: for times, as they are and
+adjusted; for memory, the number of equal rows.
+
+Two differences between the published measurement and a call of PyTorch 2.11 are added to the times, from figures of
+the profile:
+
+- `nll_loss` of 2024's PyTorch ran with 32 threads, which go through the targets together, with two dependent loads
+  forward and one backward. PyTorch 2.11 runs 1024 threads.
+- Before each pass 256 MB were set to zero. L2 then holds lines that are not written to memory yet, and the pass waits
+  for their way out. WRITTEN_SHARE of the cache is fitted.
+
+--check exits with status 1 if an adjusted time or a figure of memory is outside the bounds below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import json
+import math
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+A100 = ROOT / "engine/devices/virtual_gpu/model/profiles/a100-80gb.json"
+WRITTEN_SHARE = 0.45
+OLD_THREADS, NEW_THREADS = 32, 1024
+
+MEAN_BOUNDS = (0.95, 1.05)  # of the geometric mean of all rows
+NEAR, FAR = 0.2, 0.4  # nine of ten rows are within NEAR, and all within FAR
+NEAR_SHARE = 0.9
+ROUNDING = 1e-6  # published as float32
+
+
+def targets(row: dict[str, str]) -> int:
+    """Returns the number of targets of the loss that a row computes; 0 if it has none."""
+    options = dict(word.split("=", 1) for word in row["shape"].split())
+    if row["kernel"] == "cross_entropy":
+        return int(options["B"]) * int(options["T"])
+    return int(row["x"].split("=")[1]) if row["kernel"] == "fused_linear_cross_entropy" else 0
+
+
+def adjustment_ms(row: dict[str, str], profile: dict) -> float:
+    """Returns the time that the published measurement has beyond a call of PyTorch 2.11."""
+    memory = profile["memory"]
+    bandwidth = memory["bytes_per_second"] * profile["efficiency"]["memory"]
+    written = WRITTEN_SHARE * memory["l2_cache_bytes"] / bandwidth * 1e3
+    rounds = math.ceil(targets(row) / OLD_THREADS) - math.ceil(targets(row) / NEW_THREADS)
+    loads = {"forward": 2, "backward": 1, "full": 3}[row["mode"]]
+    return written + rounds * loads * memory["latency_ns"] / 1e6
+
+
+def is_time(row: dict[str, str]) -> bool:
+    """Returns true for a row of a time, false for one of memory."""
+    return not row["metric"].startswith("peak")
+
+
+def mean(ratios: list[float]) -> float:
+    """Returns the geometric mean."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def within(ratios: list[float], distance: float) -> int:
+    """Returns how many ratios are at most `distance` from 1."""
+    return sum(abs(ratio - 1) <= distance for ratio in ratios)
+
+
+def line(name: str, plain: list[float], adjusted: list[float]) -> str:
+    """Returns a line of the table."""
+    return (
+        f"| {name} | {len(adjusted)} | {mean(plain):.3f} | {mean(adjusted):.3f} | {min(adjusted):.2f} to "
+        f"{max(adjusted):.2f} | {within(adjusted, NEAR)} |"
+    )
+
+
+def failures(times: list[float], memory: list[float]) -> list[str]:
+    """Returns the bounds that do not hold, a sentence each."""
+    found = []
+    if not MEAN_BOUNDS[0] <= mean(times) <= MEAN_BOUNDS[1]:
+        found.append(f"the geometric mean of times is {mean(times):.3f}")
+    if within(times, NEAR) < NEAR_SHARE * len(times):
+        found.append(f"only {within(times, NEAR)} of {len(times)} times are within {NEAR:.0%}")
+    if within(times, FAR) < len(times):
+        found.append(f"only {within(times, FAR)} of {len(times)} times are within {FAR:.0%}")
+    if within(memory, ROUNDING) < len(memory):
+        found.append(f"only {within(memory, ROUNDING)} of {len(memory)} figures of memory are equal")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--profile", type=Path, default=A100)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    profile = json.loads(arguments.profile.read_text(encoding="utf-8"))
+    with arguments.output.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    plain: dict[str, list[float]] = {}
+    adjusted: dict[str, list[float]] = {}
+    for row in filter(is_time, rows):
+        figure, published = float(row["modelled"]), float(row["published"])
+        plain.setdefault(row["kernel"], []).append(figure / published)
+        adjusted.setdefault(row["kernel"], []).append((figure + adjustment_ms(row, profile)) / published)
+    memory = [float(row["modelled"]) / float(row["published"]) for row in rows if not is_time(row)]
+    print("| operator | rows | modelled / published | adjusted | from, to | within 20 % |\n|---|---|---|---|---|---|")
+    for name in plain:
+        print(line(name, plain[name], adjusted[name]))
+    times = list(itertools.chain.from_iterable(adjusted.values()))
+    print(line("all", list(itertools.chain.from_iterable(plain.values())), times))
+    print(f"\nmemory: {within(memory, ROUNDING)} of {len(memory)} rows equal")
+    found = failures(times, memory)
+    for failure in found:
+        print(f"out of bounds: {failure}", file=sys.stderr)
+    return 1 if arguments.check and found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
