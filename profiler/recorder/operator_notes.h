@@ -89,8 +89,8 @@ class OperatorNotes {
 
  private:
   struct Running;
-  /// What a thread's callback of LibTorch listens for. Only the thread itself can remove the callback: if
-  /// another one destroys the notes, it stays, idle, for the thread's next notes.
+  /// The notes that a thread's callback of LibTorch writes to. Only the thread itself can remove the
+  /// callback: if another one destroys the notes, it stays, idle, for the thread's next notes.
   struct Listener {
     OperatorNotes* notes = nullptr;
     std::optional<at::CallbackHandle> callback{};

@@ -9,8 +9,8 @@
 #include "engine/devices/virtual_gpu/races/stream_races.h"
 #include "engine/devices/virtual_gpu/state/functional_mode.h"
 #include "engine/devices/virtual_gpu/state/gpu_observer.h"
-#include "engine/devices/virtual_gpu/state/small_values.h"
 #include "engine/devices/virtual_gpu/state/virtual_time.h"
+#include "engine/devices/virtual_gpu/values/small_values.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
 namespace offprof {

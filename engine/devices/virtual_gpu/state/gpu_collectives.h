@@ -11,11 +11,11 @@
 
 #include "engine/devices/virtual_gpu/model/collective_cost.h"
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
-#include "engine/devices/virtual_gpu/state/collective_call.h"
 #include "engine/devices/virtual_gpu/state/execution_state.h"
 #include "engine/devices/virtual_gpu/state/gpu_kernels.h"
 #include "engine/devices/virtual_gpu/state/gpu_status.h"
-#include "engine/devices/virtual_gpu/state/peer_talk.h"
+#include "engine/devices/virtual_gpu/values/collective_call.h"
+#include "engine/devices/virtual_gpu/values/peer_talk.h"
 #include "traces/base/units.h"
 
 namespace offprof {

@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/state/peer_talk.h"
+#include "engine/devices/virtual_gpu/values/peer_talk.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/devices/virtual_gpu/state/peer_values.h"
+#include "engine/devices/virtual_gpu/values/peer_values.h"
 #include "traces/base/error.h"
 
 namespace offprof {

@@ -12,11 +12,11 @@
 
 namespace offprof {
 
-/// What a rank tells the others of a communicator about one of its operations.
+/// Message of a rank to the others of a communicator about one of its operations.
 struct PeerMessage {
   std::string what;          ///< the operation, for comparison: `all_reduce of 8 bytes of int64, sum`
   std::string site;          ///< where the program called it; empty: not known
-  std::vector<char> values;  ///< what the rank gives; empty: not known
+  std::vector<char> values;  ///< the rank's input; empty: not known
 
   bool operator==(const PeerMessage&) const = default;
 };

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/devices/virtual_gpu/state/collective_call.h"
-#include "engine/devices/virtual_gpu/state/peer_channel.h"
-#include "engine/devices/virtual_gpu/state/small_values.h"
+#include "engine/devices/virtual_gpu/values/collective_call.h"
+#include "engine/devices/virtual_gpu/values/peer_channel.h"
+#include "engine/devices/virtual_gpu/values/small_values.h"
 
 namespace offprof {
 
@@ -26,8 +26,8 @@ struct PlaceInPart {
   int rank = 0, ranks = 1;
 };
 
-/// What a rank tells the other ranks of a communicator, and hears from them: which collectives it calls, and
-/// small values. Not thread-safe.
+/// Exchanges messages with the other ranks of a communicator: which collectives each rank calls, and small
+/// values. Not thread-safe.
 class PeerTalk : public std::enable_shared_from_this<PeerTalk> {
  public:
   /// `key` names the communicator, equally on all ranks.

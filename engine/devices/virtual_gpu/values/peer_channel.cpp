@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/state/peer_channel.h"
+#include "engine/devices/virtual_gpu/values/peer_channel.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

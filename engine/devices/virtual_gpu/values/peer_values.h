@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/devices/virtual_gpu/state/collective_call.h"
+#include "engine/devices/virtual_gpu/values/collective_call.h"
 
 namespace offprof {
 

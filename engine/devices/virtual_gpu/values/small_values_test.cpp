@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/state/small_values.h"
+#include "engine/devices/virtual_gpu/values/small_values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

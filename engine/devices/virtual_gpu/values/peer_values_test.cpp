@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/state/peer_values.h"
+#include "engine/devices/virtual_gpu/values/peer_values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
