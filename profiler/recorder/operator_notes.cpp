@@ -287,6 +287,7 @@ const NotedCall* OperatorNotes::call_for(const NotedCall& call, std::size_t outp
 
 void OperatorNotes::add_saved(const at::Tensor& value) {
   ++packed_;
+  if (!value.has_storage()) return;
   const AllocationId allocation = device_.allocation_of(value.storage()).value_or(0);
   for (Running* const running : running_)
     if (running->may_return(allocation) && running->own_save(allocation) < 0)
@@ -295,6 +296,7 @@ void OperatorNotes::add_saved(const at::Tensor& value) {
 
 std::vector<NotedResult> OperatorNotes::results_to_come(const at::Tensor& value, std::size_t output) {
   std::vector<NotedResult> results;
+  if (!value.has_storage()) return results;
   const AllocationId allocation = device_.allocation_of(value.storage()).value_or(0);
   for (const Running* running : running_) {
     const NotedCall& call = *running->call;
