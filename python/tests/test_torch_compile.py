@@ -11,7 +11,7 @@ from test_exec import Exec, execute, program
 
 __all__ = ["execute", "program"]  # fixtures
 
-# Host time of a launch on h200 (engine/devices/virtual_gpu/model/profiles/h200.json).
+# Shortest kernel and host time of a launch on h200 (engine/devices/virtual_gpu/model/profiles/h200.json).
 KERNEL_NS = 2000
 LAUNCH_NS = 5000
 HAS_TRITON = importlib.util.find_spec("triton") is not None
