@@ -59,7 +59,7 @@ TEST(Completion, CompletesEnumeratedValues) {
 
 TEST(Completion, CompletesProfilesOfDevices) {
   EXPECT_THAT(completed({"run", "--device", "virtual:h"}).words,
-              ElementsAre("virtual:h200", "virtual:h100-80gb"));
+              ElementsAre("virtual:h200", "virtual:h100-80gb", "virtual:h100-pcie"));
 }
 
 TEST(Completion, CompletesPoliciesAndFiles) {

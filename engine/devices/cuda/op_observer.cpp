@@ -35,22 +35,12 @@ struct OpContext final : at::ObserverContext {
   OpCall call;
 };
 
-/// Returns the number of elements in memory: an expanded dimension has one.
-std::int64_t stored_elements(const at::Tensor& tensor) {
-  if (tensor.layout() != at::kStrided) return tensor.numel();
-  std::int64_t elements = tensor.numel();
-  for (std::int64_t i = 0; i < tensor.dim(); ++i)
-    if (tensor.stride(i) == 0 && tensor.size(i) > 1) elements /= tensor.size(i);
-  return elements;
-}
-
 void add_operand(OpCall& call, const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   OperandShape& operand = call.operands.emplace_back();
   operand.dtype = dtype_name(tensor.scalar_type());
   operand.sizes = tensor.sizes().vec();
-  operand.bytes =
-      static_cast<Bytes>(stored_elements(tensor) * static_cast<std::int64_t>(tensor.element_size()));
+  operand.bytes = static_cast<Bytes>(tensor.numel() * static_cast<std::int64_t>(tensor.element_size()));
 }
 
 void add_operands(OpCall& call, const c10::IValue& value) {

@@ -80,13 +80,6 @@ TEST(KernelWork, CountsTheElementsOfAnOuterBroadcast) {
   EXPECT_EQ(work_of_kernel({.name = "elementwise_kernel"}, op, 64 * kMiB, true).single_elements, 4096 * 4096);
 }
 
-// An expanded dimension has one element in memory.
-TEST(KernelWork, AConvolutionOfAnExpandedInputCountsItsOutputs) {
-  const OpCall op{"aten::cudnn_convolution",
-                  {{"float32", {8, 3, 64, 64}, 4 * 8 * 64 * 64}, {"float32", {16, 3, 3, 3}, 4 * 16 * 27}}};
-  EXPECT_EQ(work_of(op, 4 * 8 * 16 * 64 * 64).flops, 2.0 * 8 * 16 * 64 * 64 * 27);
-}
-
 TEST(KernelWork, AGatherCountsTheRowsThatItReturns) {
   const OpCall op{"aten::embedding",
                   {{"float32", {50'000, 1024}, 4 * 50'000 * 1024}, {"int64", {2048}, 16 << 10}}};
