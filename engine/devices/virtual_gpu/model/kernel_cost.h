@@ -31,7 +31,7 @@ struct KernelTime {
 ///   of 16 bytes on the way (Little's law).
 /// - Bytes that are read again count as far as they do not fit the L2 cache.
 /// - Kernels that load element by element take elements_per_cycle on each multiprocessor.
-Nanoseconds modelled_time(const DeviceProfile& profile, const KernelLaunch& launch, const KernelWork& work);
+Nanoseconds modelled_time(const DeviceProfile& profile, const KernelLaunch& launch, const KernelWork& kernel);
 
 /// Model of kernel durations.
 ///
