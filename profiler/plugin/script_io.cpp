@@ -127,7 +127,7 @@ Error error_from_json(const JsonValue& json) {
 
 std::string program_name(const ScriptRequest& request) {
   const std::string& path = request.run.model_path;
-  const std::string name = request.is_module ? path : std::filesystem::path(path).filename().string();
+  std::string name = request.is_module ? path : std::filesystem::path(path).filename().string();
   if (!request.rank) return name;
   return fmt::format("{}, rank {} of {}", name, request.rank->rank, request.rank->world_size);
 }

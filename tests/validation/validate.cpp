@@ -1,13 +1,15 @@
 // Trains models under many policies and compares each run with its simulation. The device peak, the memory of
 // the caching allocator (if there is one), the host peak, the copied bytes and the command log must be equal.
 // Gradients (if there are any) must be bitwise equal to those of plain autograd. The virtual GPU's clocks are
-// deterministic, so there all times must be equal to the nanosecond. Prints one row per model. The exit
-// status is 1 if anything differs.
+// deterministic, so there all times must be equal to the nanosecond, except under settings of TRL's rules
+// that change the layout of tensors: PyTorch reads those in other kernels, and they must be equal to 0.1 %.
+// Prints one row per model. The exit status is 1 if anything differs.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -19,6 +21,7 @@
 #include "engine/models/inputs/input_spec.h"
 #include "engine/models/zoo/catalog.h"
 #include "simulator/replay/replay.h"
+#include "simulator/steps/dense_reloads.h"
 #include "simulator/steps/trace_steps.h"
 #include "simulator/steps/views.h"
 #include "traces/base/error.h"
@@ -33,7 +36,7 @@ struct Tally {
   std::size_t settings = 0;
   /// Number of settings in which the figure is right.
   std::size_t peak = 0, cache = 0, host = 0, d2h = 0, h2d = 0, commands = 0, gradients = 0, times = 0;
-  std::size_t times_known = 0;  ///< settings in which times must be equal
+  std::size_t times_known = 0;  ///< settings whose times must be right
   bool has_cache = false, has_gradients = false;
   Bytes keep_peak = 0, least_peak = 0;
 
@@ -47,24 +50,41 @@ bool has_right_gradients(const PolicyRun& run) {
   return run.gradients == "bitwise" || run.gradients == "not applicable";
 }
 
-bool is_equal(const MetricKey& key, const PolicyRun& run, const Metrics& predicted) {
-  return key.get(run.measured) == key.get(predicted);
+/// What is asked of the predicted times of a setting.
+enum class Times {
+  kNothing,  ///< they are measured by real clocks
+  kClose,    ///< some kernels read a tensor of another layout than in the recorded step
+  kEqual
+};
+
+Times times_of(const Trace& trace, const TraceSteps& steps, const Policy& policy) {
+  if (!trace.environment.times_are_modelled) return Times::kNothing;
+  if (!traits_of(policy.scheduler).copies_tensors) return Times::kEqual;
+  const auto reloaded = reloaded_tensors(steps.step(policy), policy);
+  return changed_by_dense_copies(steps.program(policy), reloaded).empty() ? Times::kEqual : Times::kClose;
 }
 
-bool has_equal_times(const PolicyRun& run, const Metrics& predicted) {
-  const auto& keys = metric_keys();
-  return std::all_of(keys.begin(), keys.end(), [&](const MetricKey& key) {
-    return key.unit != MetricUnit::kNanoseconds || is_equal(key, run, predicted);
+bool is_right(const MetricKey& key, const PolicyRun& run, const Metrics& predicted, Times times) {
+  const auto measured_figure = key.get(run.measured), predicted_figure = key.get(predicted);
+  if (key.unit == MetricUnit::kBytes) return !key.is_predicted || measured_figure == predicted_figure;
+  if (key.unit != MetricUnit::kNanoseconds || times == Times::kNothing) return true;
+  if (times == Times::kEqual) return measured_figure == predicted_figure;
+  constexpr double kCloseShare = 0.001;
+  return measured_figure && predicted_figure &&
+         std::abs(*measured_figure - *predicted_figure) <= kCloseShare * *measured_figure;
+}
+
+bool has_right_times(const PolicyRun& run, const Metrics& predicted, Times times) {
+  return std::ranges::all_of(metric_keys(), [&](const MetricKey& key) {
+    return key.unit != MetricUnit::kNanoseconds || is_right(key, run, predicted, times);
   });
 }
 
 /// Prints the figures that differ.
 void print_differences(const std::string& model, const PolicyRun& run, const Metrics& predicted,
-                       bool times_known) {
+                       Times times) {
   for (const MetricKey& key : metric_keys()) {
-    const bool must_be_equal =
-        key.unit == MetricUnit::kBytes || (key.unit == MetricUnit::kNanoseconds && times_known);
-    if (must_be_equal && !is_equal(key, run, predicted))
+    if (!is_right(key, run, predicted, times))
       std::cout << fmt::format("{}, {}: {} measured {:.0f}, simulated {:.0f}\n", model, describe(run.policy),
                                key.name, key.get(run.measured).value_or(-1), key.get(predicted).value_or(-1));
   }
@@ -75,7 +95,7 @@ void print_differences(const std::string& model, const PolicyRun& run, const Met
 void count(Tally& tally, const Trace& trace, const TraceSteps& steps, const PolicyRun& run) {
   const Step& step = steps.step(run.policy);
   const Metrics predicted = steps.predict(run.policy, trace.environment.link);
-  const bool times_known = trace.environment.times_are_modelled;
+  const Times times = times_of(trace, steps, run.policy);
   const bool same_commands = replay_commands(step, run.policy) == run.commands;
   ++tally.settings;
   tally.peak += predicted.device_peak_bytes == run.measured.device_peak_bytes;
@@ -90,9 +110,9 @@ void count(Tally& tally, const Trace& trace, const TraceSteps& steps, const Poli
   tally.gradients += has_right_gradients(run);
   if (!same_commands)
     std::cout << fmt::format("{}: {}: the commands differ\n", tally.model, describe(run.policy));
-  tally.times_known += times_known;
-  tally.times += times_known && has_equal_times(run, predicted);
-  print_differences(tally.model, run, predicted, times_known);
+  tally.times_known += times != Times::kNothing;
+  tally.times += times != Times::kNothing && has_right_times(run, predicted, times);
+  print_differences(tally.model, run, predicted, times);
 }
 
 /// Records the model, builds a grid of settings from its saved tensors, and compares each setting with its
@@ -164,7 +184,7 @@ int run(std::vector<std::string> models, const std::string& zoo_folder, std::str
       << "Settings whose simulation equals the run (peaks and copied bytes exact to the byte, commands line "
          "by line):\n\n"
          "| model | settings | device peak | allocated and reserved | host peak | D2H bytes | H2D bytes | "
-         "commands | gradients bitwise | times exact to the ns | highest peak | lowest peak |\n"
+         "commands | gradients bitwise | times as they must be | highest peak | lowest peak |\n"
          "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   bool all_exact = true;
   for (const std::string& path : models) {
