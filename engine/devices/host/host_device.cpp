@@ -16,9 +16,23 @@
 #include "traces/base/error.h"
 
 namespace offprof {
+namespace {
+
+/// Returns the cores that the process had before any device split them.
+const std::vector<int>& process_cores() {
+  static const std::vector<int> cores = allowed_cores();
+  return cores;
+}
+
+/// Returns 0 on a single core, where a thread that stays awake takes the core from the computation.
+Nanoseconds stays_awake_ns() {
+  return process_cores().size() > 1 ? kStaysAwake : 0;
+}
+
+}  // namespace
 
 HostDevice::HostDevice(CountedAllocator& allocator, const Link& link_cap)
-    : allocator_(allocator), d2h_(link_cap), h2d_(link_cap) {}
+    : allocator_(allocator), d2h_(link_cap, stays_awake_ns()), h2d_(link_cap, stays_awake_ns()) {}
 
 std::string HostDevice::description() const {
   return "CPU, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
@@ -27,10 +41,8 @@ std::string HostDevice::description() const {
 /// Without fixed cores the system moves the copies between the computing core and another one, for minutes
 /// each. Bytes copied by another core are in that core's caches.
 void HostDevice::prepare_cores(int compute_threads) {
-  static const std::vector<int> cores =
-      allowed_cores();  // the cores of the process, before any device split them
   const auto threads = static_cast<std::size_t>(std::max(compute_threads, 1));
-  const CoreSplit split = split_cores(cores, threads, getpid());
+  const CoreSplit split = split_cores(process_cores(), threads, getpid());
   d2h_.copy_on(split.copies);
   h2d_.copy_on(split.copies);
   stay_on(split.compute);
