@@ -10,11 +10,11 @@
 
 #include "cli/base/build_facts.h"
 #include "cli/base/version.h"
-#include "cli/commands/command_table.h"
-#include "cli/commands/program_parser.h"
 #include "cli/help/completion.h"
 #include "cli/help/help.h"
 #include "cli/options/usage_error.h"
+#include "cli/program/command_table.h"
+#include "cli/program/program_parser.h"
 #include "cli/terminal/printable_stream.h"
 #include "traces/base/error.h"
 #include "traces/base/suggestion.h"

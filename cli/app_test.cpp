@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/base/version.h"
-#include "cli/commands/command_table.h"
+#include "cli/program/command_table.h"
 #include "tests/support/cli_run.h"
 
 namespace offprof {

@@ -10,9 +10,6 @@ namespace offprof {
 /// one.
 std::unique_ptr<Subcommand> make_advise_command();
 
-/// Creates `offprof completion SHELL`, which prints a shell's completion script.
-std::unique_ptr<Subcommand> make_completion_command();
-
 /// Creates `offprof diff BASE NEW`, which shows the differences between two runs. It does not judge them;
 /// `offprof gate` does.
 std::unique_ptr<Subcommand> make_diff_command();
@@ -36,9 +33,6 @@ std::unique_ptr<Subcommand> make_import_command();
 
 /// Creates `offprof inspect FILE`, which lists the tensors of a file, or describes its other content.
 std::unique_ptr<Subcommand> make_inspect_command();
-
-/// Creates `offprof man`, which prints man pages.
-std::unique_ptr<Subcommand> make_man_command();
 
 /// Creates `offprof report TRACE...`, which writes a page with charts and tables of one trace or several.
 std::unique_ptr<Subcommand> make_report_command();

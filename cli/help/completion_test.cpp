@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/commands/command_table.h"
+#include "cli/program/command_table.h"
 #include "tests/support/cli_run.h"
 
 namespace offprof {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "cli/commands/command_table.h"
+#include "cli/program/command_table.h"
 #include "tests/support/cli_run.h"
 #include "traces/io/file.h"
 

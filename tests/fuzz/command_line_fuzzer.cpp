@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "cli/commands/command_table.h"
 #include "cli/options/options.h"
 #include "cli/options/usage_error.h"
+#include "cli/program/command_table.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace offprof {

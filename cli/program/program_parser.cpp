@@ -1,7 +1,7 @@
-#include "cli/commands/program_parser.h"
+#include "cli/program/program_parser.h"
 
-#include "cli/commands/command_table.h"
 #include "cli/options/options.h"
+#include "cli/program/command_table.h"
 
 namespace offprof {
 namespace {

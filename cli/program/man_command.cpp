@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/commands/command_table.h"
-#include "cli/commands/commands.h"
-#include "cli/commands/program_parser.h"
-#include "cli/help/completion_scripts.h"
 #include "cli/help/man_page.h"
 #include "cli/options/options.h"
+#include "cli/program/command_table.h"
+#include "cli/program/program_commands.h"
+#include "cli/program/program_parser.h"
 #include "traces/base/error.h"
 #include "traces/base/suggestion.h"
 
@@ -23,26 +22,6 @@ std::vector<ManPage> all_pages() {
     pages.push_back(command_man_page(entry, *parser.app().get_subcommand(std::string(entry.name))));
   return pages;
 }
-
-class CompletionCommand : public Subcommand {
- public:
-  void add_options(CLI::App& app) override {
-    add_choice_option(app, "SHELL", shell_,
-                      {{"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}},
-                      "Shell: bash, zsh or fish")
-        ->required();
-    add_output_option(app, output_, "File for the script (default -: standard output)");
-  }
-
-  ExitStatus run(Context& context) override {
-    context.print(std::string(completion_script(shell_)), output_);
-    return ExitStatus::kOk;
-  }
-
- private:
-  Shell shell_ = Shell::kBash;
-  std::string output_ = "-";
-};
 
 class ManCommand : public Subcommand {
  public:
@@ -90,10 +69,6 @@ class ManCommand : public Subcommand {
 };
 
 }  // namespace
-
-std::unique_ptr<Subcommand> make_completion_command() {
-  return std::make_unique<CompletionCommand>();
-}
 
 std::unique_ptr<Subcommand> make_man_command() {
   return std::make_unique<ManCommand>();

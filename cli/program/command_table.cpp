@@ -1,5 +1,7 @@
-#include "cli/commands/command_table.h"
+#include "cli/program/command_table.h"
+
 #include "cli/commands/commands.h"
+#include "cli/program/program_commands.h"
 
 namespace offprof {
 
