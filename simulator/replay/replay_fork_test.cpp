@@ -95,8 +95,7 @@ Policy neighbour_of(Policy policy) {
 
 RC_GTEST_PROP(PartialReplayProperty, AForkUnderTheSamePolicyEqualsTheWholeReplay, ()) {
   const Step step = any_step();
-  const Policy policy =
-      *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
+  const Policy policy = *random_policy(*random_scheduler(), kMostBytes);
   const Link link = any_link();
   const std::size_t event = *rc::gen::inRange<std::size_t>(0, step.events().size() + 1);
   RC_ASSERT(are_equal(forked(step, policy, policy, link, event), whole(step, policy, link)));

@@ -36,7 +36,7 @@ class MemoryRange final : public ReplayListener {
 
 Policy any_policy() {
   if (*rc::gen::inRange(0, 3) == 0) return *random_disk_policy(kMostBytes);
-  return *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
+  return *random_policy(*random_scheduler(), kMostBytes);
 }
 
 Metrics replayed(const Step& step, const Policy& policy) {

@@ -154,7 +154,7 @@ TEST(StepRecord, HasTheStallsOfTheReplay) {
 RC_GTEST_PROP(StepRecordProperty, LivesReachTheDevicePeakToTheByte, ()) {
   constexpr Bytes kMostBytes = 1000;
   const StepProgram program = random_chain(20, kMostBytes);
-  const auto scheduler = *rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl);
+  const auto scheduler = *random_scheduler();
   const StepRecord made = record(program, *random_policy(scheduler, kMostBytes));
   RC_ASSERT(peak_of(made) == *made.prediction.metrics.device_peak_bytes);
 }

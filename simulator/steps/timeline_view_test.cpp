@@ -125,7 +125,7 @@ TEST(ReplayTimeline, CountsDeviceAndHostBytes) {
 
 struct RandomReplay {
   StepProgram program = ChainSketch::program(*random_layers(kMostBytes));
-  Policy policy = *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
+  Policy policy = *random_policy(*random_scheduler(), kMostBytes);
   Metrics metrics = replay(Step(program), policy, kLink).metrics;
   Timeline timeline = timeline_of(program, policy);
 };

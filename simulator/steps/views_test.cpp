@@ -31,7 +31,7 @@ Policy with_stash(std::int64_t count) {
 }
 
 Policy any_policy() {
-  return *random_policy(*rc::gen::element(SchedulerKind::kOffload, SchedulerKind::kTrl), kMostBytes);
+  return *random_policy(*random_scheduler(), kMostBytes);
 }
 
 Bytes sum(const DeviceContent& content) {

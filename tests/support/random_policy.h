@@ -37,6 +37,12 @@ inline rc::Gen<Plan> random_plan() {
                               }));
 }
 
+/// Generates every kind of scheduler.
+inline rc::Gen<SchedulerKind> random_scheduler() {
+  return rc::gen::map(rc::gen::elementOf(kSchedulers),
+                      [](const SchedulerTraits& traits) { return traits.kind; });
+}
+
 /// Generates policies that make a difference for tensors of about `bytes` each. For property tests.
 inline rc::Gen<Policy> random_policy(SchedulerKind scheduler, Bytes bytes) {
   constexpr std::int64_t kMostStashed = 5;

@@ -9,12 +9,10 @@
 namespace offprof {
 namespace {
 
-/// Returns the names of all values of an enumeration that counts from 0 to `last`.
-template <typename Enum>
-std::vector<std::string_view> names_up_to(Enum last) {
+std::vector<std::string_view> reason_names() {
   std::vector<std::string_view> names;
-  for (std::size_t i = 0; i <= static_cast<std::size_t>(last); ++i)
-    names.push_back(to_string(static_cast<Enum>(i)));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(PlacementReason::kCount); ++i)
+    names.push_back(to_string(static_cast<PlacementReason>(i)));
   return names;
 }
 
@@ -79,7 +77,7 @@ nlohmann::ordered_json ledger_to_json(const Ledger& ledger) {
 }
 
 Ledger ledger_from_json(const nlohmann::json& json, const std::string& where) {
-  static const auto reasons = names_up_to(PlacementReason::kUnpacked);
+  static const auto reasons = reason_names();
   const JsonValue rows(json, where);
   Ledger ledger;
   LedgerEntry sum;

@@ -151,7 +151,7 @@ TEST(ParseTrace, ReadsBackATensorWithoutStorage) {
 TEST(ParseTrace, ReadsBackEveryReasonOfTheLedger) {
   Trace trace = sample_trace();
   trace.ledger.clear();
-  for (int reason = 0; reason <= static_cast<int>(PlacementReason::kUnpacked); ++reason)
+  for (int reason = 0; reason < static_cast<int>(PlacementReason::kCount); ++reason)
     trace.ledger[{Place::kDevice, static_cast<PlacementReason>(reason)}] = {1, 8};
   expect_same(read_back(trace), trace);
 }

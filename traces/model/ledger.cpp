@@ -1,12 +1,13 @@
 #include "traces/model/ledger.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
 namespace offprof {
 namespace {
 
-constexpr std::array<std::string_view, 18> kReasons = {
+constexpr std::array<std::string_view, static_cast<std::size_t>(PlacementReason::kCount)> kReasons = {
     "offloaded",
     "shared_copy",
     "parameter",
@@ -26,7 +27,7 @@ constexpr std::array<std::string_view, 18> kReasons = {
     "unfit_to_recompute",
     "unpacked",
 };
-static_assert(kReasons.size() == static_cast<std::size_t>(PlacementReason::kUnpacked) + 1);
+static_assert(std::ranges::none_of(kReasons, &std::string_view::empty), "a reason has no name");
 
 }  // namespace
 

@@ -35,6 +35,7 @@ enum class PlacementReason : std::uint8_t {
   /// be available or not be exact.
   kUnfitToRecompute,
   kUnpacked,  ///< device: see Movability
+  kCount      ///< no reason: their number
 };
 
 std::string_view to_string(PlacementReason reason);

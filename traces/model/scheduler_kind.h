@@ -38,7 +38,7 @@ inline constexpr std::array<SchedulerTraits, 2> kSchedulers = {{
 }};
 
 constexpr const SchedulerTraits& traits_of(SchedulerKind kind) {
-  return kSchedulers[static_cast<std::size_t>(kind)];
+  return kSchedulers.at(static_cast<std::size_t>(kind));
 }
 
 static_assert([] {
