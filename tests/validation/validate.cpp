@@ -50,7 +50,7 @@ bool has_right_gradients(const PolicyRun& run) {
   return run.gradients == "bitwise" || run.gradients == "not applicable";
 }
 
-/// What is asked of the predicted times of a setting.
+/// Requirement on the predicted times of a setting.
 enum class Times {
   kNothing,  ///< they are measured by real clocks
   kClose,    ///< some kernels read a tensor of another layout than in the recorded step
