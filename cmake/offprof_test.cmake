@@ -5,12 +5,18 @@
 # Property tests link rapidcheck_gtest. Each run prints its seed; RC_PARAMS="seed=..." repeats it.
 find_package(rapidcheck REQUIRED)
 
-# offprof_add_test(NAME entry COMMAND ...): add_test, with a processor to itself. The threads of one `host` run wait for each
-# other thousands of times. On processors that another test computes on, each of these waits takes a time slice: two runs at a
-# time then took up to five times as long as one.
+# offprof_add_test(NAME entry COMMAND ...): add_test, with a core to itself. The threads of one `host` run wait for each
+# other thousands of times. On cores that another test computes on, each of these waits takes a time slice: two runs at a
+# time then took up to five times as long as one. CTest's PROCESSOR_AFFINITY does nothing in Debian's CTest, whose libuv
+# cannot set the cores of a process.
 function(offprof_add_test)
-  add_test(${ARGV})
-  set_tests_properties("${ARGV1}" PROPERTIES PROCESSOR_AFFINITY TRUE)
+  cmake_parse_arguments(ARG "" "NAME" "COMMAND" ${ARGN})
+  list(POP_FRONT ARG_COMMAND program)
+  if(TARGET "${program}")
+    set(program "$<TARGET_FILE:${program}>")
+  endif()
+  add_test(NAME "${ARG_NAME}"
+    COMMAND "${CMAKE_SOURCE_DIR}/tests/support/on_own_core.sh" "${CMAKE_BINARY_DIR}/test_cores" "${program}" ${ARG_COMMAND})
 endfunction()
 
 set(OFFPROF_TEST_REPORTS "${CMAKE_BINARY_DIR}/test_reports")

@@ -21,6 +21,13 @@ void sleep_until(Nanoseconds due) {
   while (steady_now() < due) std::this_thread::yield();
 }
 
+/// Waits until `ball` is `value`, without a system call if the other thread is on another core.
+void await(const std::atomic<int>& ball, int value) {
+  constexpr int kSpins = 10'000;
+  for (int spins = 0; ball.load(std::memory_order_acquire) != value; ++spins)
+    if (spins >= kSpins) std::this_thread::yield();
+}
+
 std::thread start(std::function<void()> work) {
   try {
     return std::thread(std::move(work));
@@ -64,8 +71,7 @@ Nanoseconds CopyStream::time_round_trip() {
   alignas(kCacheLine) std::atomic<int> ball = 0;
   enqueue({[&ball] {
              for (int trip = 1; trip <= kSeries * kTrips; ++trip) {
-               while (ball.load(std::memory_order_acquire) != trip) {
-               }
+               await(ball, trip);
                ball.store(-trip, std::memory_order_release);
              }
            },
@@ -75,8 +81,7 @@ Nanoseconds CopyStream::time_round_trip() {
     const Nanoseconds begin = steady_now();
     for (const int end = trip + kTrips; trip < end; ++trip) {
       ball.store(trip, std::memory_order_release);
-      while (ball.load(std::memory_order_acquire) != -trip) {
-      }
+      await(ball, -trip);
     }
     least = std::min(least, (steady_now() - begin) / kTrips);
   }
