@@ -22,10 +22,9 @@ struct FamilyRange {
 /// - attention: its rates were read off FlashAttention-2's figures for long sequences on two cards, and other
 ///   kernels (efficient, cuDNN) are not told apart. Assumed.
 /// - other (convolutions, gathers, scatters, sorts, kernels that are not known): bytes or operations are
-/// counted
-///   from the operands. A model of that kind was off by 53 % on average on kernels that nobody had looked at,
-///   and took them to be 1.4 times as fast as they are (geometric mean of 92 published rows of Liger-Kernel:
-///   RoPE, embedding, squared ReLU, KL divergence).
+///   counted from the operands. A model of that kind was off by 53 % on average on kernels that nobody had
+///   looked at, and took them to be 1.4 times as fast as they are (geometric mean of 92 published rows of
+///   Liger-Kernel: RoPE, embedding, squared ReLU, KL divergence).
 constexpr FamilyRange kKernels[] = {{"products", {0.90, 1.15}},
                                     {"row_operators", {0.85, 1.20}},
                                     {"elementwise", {0.80, 1.60}},
