@@ -364,7 +364,9 @@ class RunCommand : public Subcommand {
     report.checked_streams = device_.checks_streams();
     report.hazards = device_.take_hazards();
     const TraceSteps steps(trace);
-    report.warnings = doubt_times(trace, steps, trace.policy, trace.environment.link).warnings;
+    TimeDoubt doubt = doubt_times(trace, steps, trace.policy, trace.environment.link);
+    if (trace.environment.times_are_modelled) report.step_range = doubt.step;
+    report.warnings = std::move(doubt.warnings);
     if (const std::string inexactness = steps.inexactness(trace.policy); !inexactness.empty())
       report.warnings.push_back(inexactness);
     context.warn(report.warnings);

@@ -61,8 +61,7 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
     json["fits"] = report.fits;
   }
   if (report.times_are_modelled) json["times_are_modelled"] = true;
-  if (report.doubt.step)
-    json["step_time_range_ns"] = {{"low", report.doubt.step->low_ns}, {"high", report.doubt.step->high_ns}};
+  if (report.doubt.step) json["step_time_range_ns"] = to_json(*report.doubt.step);
   if (!report.inexactness.empty()) json["may_be_inexact"] = true;
   if (!report.settings.checkpointed.empty()) json["checkpoint"] = report.settings.checkpointed;
   if (report.settings.slices) json["slices"] = to_json(*report.settings.slices);
@@ -95,6 +94,11 @@ Nanoseconds unsure_by(const TimeDoubt& doubt) {
   return doubt.means_little ? doubt.step->high_ns - doubt.step->low_ns : 0;
 }
 
+/// Returns the range of a modelled time.
+std::optional<TimeRange> modelled_range(const SimulateReport& report) {
+  return report.times_are_modelled ? report.doubt.step : std::nullopt;
+}
+
 std::string doubt_text(const TimeDoubt& doubt, const Page& page) {
   if (!doubt.means_little) return "";
   const Nanoseconds unsure = unsure_by(doubt);
@@ -111,15 +115,16 @@ std::string to_text(const SimulateReport& report, const Page& page) {
       fmt::format("{}, simulated under policy {}: {}; link {} to host, {} to device{}", report.trace,
                   report.policy.name, describe(report.policy), format_rate(report.link.d2h.bytes_per_second),
                   format_rate(report.link.h2d.bytes_per_second), report.link.is_shared ? ", shared" : "");
-  const std::string verdict = headline(headline_figures(report.without_offloading),
-                                       headline_figures(report.predicted), unsure_by(report.doubt));
+  const std::string verdict =
+      headline(headline_figures(report.without_offloading), headline_figures(report.predicted),
+               unsure_by(report.doubt), modelled_range(report));
   return page.paint(Tone::kStrong, wrap(verdict, page.width, 0)) + "\n" + fits_text(report, page) +
          wrap(subject, page.width, 0) + "\n\n" +
          metrics_table({{"predicted", report.predicted, unsure_by(report.doubt)}}, page) +
          doubt_text(report.doubt, page) + "\n" +
          (page.details ? ledger_table(report.ledger, page) + "\n" : "") +
-         times_line(report.times_are_modelled, page) + reruns_text(report.settings, page) +
-         to_text(report.explanation, page, unsure_by(report.doubt));
+         times_line(report.times_are_modelled, page, modelled_range(report).has_value()) +
+         reruns_text(report.settings, page) + to_text(report.explanation, page, unsure_by(report.doubt));
 }
 
 class SimulateCommand : public Subcommand {

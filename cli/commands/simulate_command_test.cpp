@@ -13,6 +13,8 @@
 namespace offprof {
 namespace {
 
+using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -136,6 +138,17 @@ TEST_F(SimulateCommandTest, JsonHasTheWarningsAndTheRange) {
   EXPECT_EQ(json["step_time_range_ns"]["low"], 3300);
   EXPECT_EQ(json["step_time_range_ns"]["high"], 63'300);
   EXPECT_FALSE(simulate_json(virtual_sample_trace()).contains("warnings"));
+}
+
+TEST_F(SimulateCommandTest, AModelledTimeHasARange) {
+  const nlohmann::json json = simulate_json(modelled_sample_trace(), {"--policy", "keep"});
+  const nlohmann::json& range = json["step_time_range_ns"];
+  EXPECT_LT(range["low"], json["predicted"]["step_time_ns"]);
+  EXPECT_GT(range["high"], json["predicted"]["step_time_ns"]);
+  const CliRun run = simulate(modelled_sample_trace(), {"--policy", "keep"});
+  EXPECT_THAT(run.out, AllOf(ContainsRegex("step 9\\.[0-9]+ us \\([0-9.]+ to [0-9.]+\\)"),
+                             HasSubstr("range      beside the step time")));
+  EXPECT_THAT(simulate(virtual_sample_trace()).out, Not(HasSubstr("range ")));
 }
 
 TEST_F(SimulateCommandTest, RejectsALinkThatIsTooSlow) {

@@ -18,6 +18,7 @@
 #include "cli/reports/tune_report.h"
 #include "cli/reports/tuned_configuration.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
+#include "simulator/steps/modelled_time.h"
 #include "simulator/steps/time_doubt.h"
 #include "simulator/tuner/tune.h"
 #include "traces/analysis/fingerprint.h"
@@ -253,11 +254,27 @@ class TuneCommand : public Subcommand {
     report.profile = profile_name_;
     report.times_are_modelled = trace.environment.times_are_modelled;
     report.settings = trace.settings;
+    add_ranges(report, trace, steps, link);
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
                       std::back_inserter(report.warnings));
     if (const std::string inexactness = steps.inexactness(report.result.trl.policy); !inexactness.empty())
       report.warnings.push_back("the preset trl, which others are compared with: " + inexactness);
     return report;
+  }
+
+  /// Adds the range of the chosen policy's modelled time, and the policies that may be as fast.
+  static void add_ranges(TuneReport& report, const Trace& trace, const TraceSteps& steps, const Link& link) {
+    const TuneResult& result = report.result;
+    if (!result.chosen) return;
+    const auto chosen = modelled_time(trace, steps, result.chosen->policy, link);
+    if (!chosen) return;
+    report.step_range = range_of(*chosen);
+    for (const std::size_t row : rows_to_show(result)) {
+      const Policy& policy = result.frontier[row].policy;
+      if (policy == result.chosen->policy) continue;
+      const auto time = modelled_time(trace, steps, policy, link);
+      if (time && are_alike(*chosen, *time)) report.alike.push_back(row);
+    }
   }
 
   static std::string policy_text(const TuneResult& result, const Trace& trace) {

@@ -46,6 +46,17 @@ TEST_F(TuneCommandTest, MarksModelledTimes) {
   EXPECT_FALSE(is_marked(sample_trace()));
 }
 
+TEST_F(TuneCommandTest, AModelledTimeHasARange) {
+  const nlohmann::json json = nlohmann::json::parse(
+      tune(modelled_sample_trace(), {"--format", "json", "--memory-budget", "1GiB"}).out);
+  EXPECT_LT(json["step_time_range_ns"]["low"], json["chosen"]["predicted"]["step_time_ns"]);
+  EXPECT_GT(json["step_time_range_ns"]["high"], json["chosen"]["predicted"]["step_time_ns"]);
+  EXPECT_TRUE(json["alike"].is_array());
+  EXPECT_THAT(tune(modelled_sample_trace()).out, HasSubstr("range      beside the step time"));
+  EXPECT_FALSE(
+      nlohmann::json::parse(tune(sample_trace(), {"--format", "json"}).out).contains("step_time_range_ns"));
+}
+
 TEST_F(TuneCommandTest, ShowsTheMemoryReservedByAnAllocator) {
   EXPECT_THAT(tune(virtual_sample_trace()).out, AllOf(HasSubstr("reserved"), HasSubstr("2.00 MiB")));
   EXPECT_THAT(tune(sample_trace()).out, AllOf(Not(HasSubstr("reserved")), HasSubstr("peak")));

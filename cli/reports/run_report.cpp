@@ -158,7 +158,7 @@ std::string verdict_text(const RunReport& report, const Page& page) {
   if (!report.predicted_by_tune) add_replayed_time(verdicts, report);
   if (report.checked_streams) add_streams(verdicts, report.hazards);
   if (report.script) add_script(verdicts, *report.script);
-  std::string times = times_line(report.run.times_are_modelled, page);
+  std::string times = times_line(report.run.times_are_modelled, page, report.step_range.has_value());
   if (report.run.settings) times += reruns_text(*report.run.settings, page);
   if (!report.run.environment) return verdicts.text() + times;
   Verdicts tracing(page);
@@ -198,6 +198,7 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   nlohmann::ordered_json json = run_description_to_json(report.run);
   add_tracing_figures(json, report.run.tracing);
   json["measured"] = metrics_to_json(report.run.metrics);
+  if (report.step_range) json["step_time_range_ns"] = to_json(*report.step_range);
   // A replay of the run's own trace is a check, not a prediction made beforehand.
   json[report.predicted_by_tune ? "predicted" : "replayed"] = metrics_to_json(report.predicted);
   json["inexact"] = report.inexact;
@@ -220,7 +221,7 @@ std::string to_text(const RunReport& report, const Page& page) {
     columns.push_back({report.predicted_by_tune ? "tune predicted" : "replayed", report.predicted});
   std::optional<HeadlineFigures> without;
   if (report.without_offloading) without = headline_figures(*report.without_offloading);
-  const std::string verdict = headline(without, headline_figures(report.run.metrics)) +
+  const std::string verdict = headline(without, headline_figures(report.run.metrics), 0, report.step_range) +
                               (without ? ", against the replayed step without offloading" : "");
   std::string subject = fmt::format("{}, policy {}: {}", report.run.model->name, report.run.policy->name,
                                     describe(*report.run.policy));

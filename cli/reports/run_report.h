@@ -8,6 +8,7 @@
 #include "cli/terminal/terminal.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 #include "profiler/plugin/script_io.h"
+#include "simulator/steps/modelled_time.h"
 #include "traces/analysis/figures.h"
 #include "traces/model/gradient_error.h"
 #include "traces/model/ledger.h"
@@ -29,8 +30,9 @@ struct RunReport {
   std::vector<std::string> inexact;
   std::string gradients;  ///< as in Trace, like gradient_errors
   std::vector<GradientError> gradient_errors;
-  std::vector<std::string> notes;     ///< from the trace; printed as warnings in text
-  std::vector<std::string> warnings;  ///< about the prediction; printed before the report in text
+  std::vector<std::string> notes;       ///< from the trace; printed as warnings in text
+  std::optional<TimeRange> step_range;  ///< of the modelled step time; nullopt: measured, or not known
+  std::vector<std::string> warnings;    ///< about the prediction; printed before the report in text
   Ledger ledger;
   bool checked_streams = false;
   std::vector<StreamHazard> hazards;

@@ -18,6 +18,16 @@ TEST(RunReport, JsonHasTheWarningsAboutTimes) {
   EXPECT_EQ(to_json(report)["warnings"][0], "predicted times mean little");
 }
 
+TEST(RunReport, TheRangeOfAModelledTimeIsInBothFormats) {
+  const Trace trace = virtual_sample_trace();
+  RunReport report;
+  report.run = figures_of(trace, "t.json");
+  EXPECT_FALSE(to_json(report).contains("step_time_range_ns"));
+  report.step_range = {8000, 12'000};
+  EXPECT_EQ(to_json(report)["step_time_range_ns"], nlohmann::json({{"low", 8000}, {"high", 12'000}}));
+  EXPECT_THAT(to_text(report, {}), testing::HasSubstr("step 9.30 us (8.00 to 12.0)"));
+}
+
 TEST(RunReport, TheNextCommandRepeatsThisOneIfNoTraceFileIsWritten) {
   RunReport report;
   const Trace trace = sample_trace();

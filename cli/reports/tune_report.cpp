@@ -48,18 +48,6 @@ bool is_chosen(const TuneResult& result, std::size_t row) {
   return result.chosen && result.frontier[row].policy == result.chosen->policy;
 }
 
-/// Returns the rows to show: the chosen one, the ends, and others spread evenly between.
-std::vector<std::size_t> rows_to_show(const TuneResult& result) {
-  std::vector<std::size_t> rows;
-  const std::size_t count = result.frontier.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t before = i * (kFrontierRows - 1) / std::max<std::size_t>(count, 1);
-    const std::size_t after = (i + 1) * (kFrontierRows - 1) / std::max<std::size_t>(count, 1);
-    if (count <= kFrontierRows || i == 0 || is_chosen(result, i) || before != after) rows.push_back(i);
-  }
-  return rows;
-}
-
 std::string moved_text(const Policy& policy) {
   if (!policy.rules.empty()) return fmt::format("rules {}", policy.rules.size());
   if (policy.tensors) return fmt::format("plan {}", policy.tensors->size());
@@ -88,13 +76,19 @@ bool exceeds(const std::optional<Bytes>& limit, const Candidate& candidate) {
   return limit && device_bytes_taken(candidate.predicted) > *limit;
 }
 
+bool is_alike(const TuneReport& report, std::size_t row) {
+  return std::ranges::find(report.alike, row) != report.alike.end();
+}
+
 class FrontierTable {
  public:
   FrontierTable(const TuneReport& report, bool has_host)
       : result_(report.result), limit_(report.goal.memory_limit()), has_host_(has_host), table_(columns()) {
     for (const std::size_t row : rows_to_show(result_))
-      add(is_chosen(result_, row) ? ">" : "", result_.frontier[row],
-          is_chosen(result_, row) ? Tone::kGood : Tone::kPlain);
+      add(is_chosen(result_, row) ? ">"
+          : is_alike(report, row) ? "~"
+                                  : "",
+          result_.frontier[row], is_chosen(result_, row) ? Tone::kGood : Tone::kPlain);
     table_.add_rule();
     add("keep", result_.keep, Tone::kFaint);
     add("trl", result_.trl, Tone::kFaint);
@@ -146,14 +140,18 @@ std::size_t width_of(const std::string& table) {
   return width;
 }
 
-/// Explains the mark of the policies that do not fit, if there are any.
+/// Explains the marks of policies that do not fit, and of those that are as fast as the chosen one as far as
+/// the model can tell, if there are any.
 std::string legend_text(const TuneReport& report, const Page& page) {
   const TuneResult& result = report.result;
   const std::optional<Bytes> limit = report.goal.memory_limit();
   const auto is_over = [&](const Candidate& candidate) { return exceeds(limit, candidate); };
-  if (std::ranges::none_of(result.frontier, is_over) && !is_over(result.keep) && !is_over(result.trl))
-    return "";
-  return wrap(fmt::format("!: does not fit into {}", format_bytes(*limit)), page.width, 0) + "\n";
+  std::string text;
+  if (std::ranges::any_of(result.frontier, is_over) || is_over(result.keep) || is_over(result.trl))
+    text += wrap(fmt::format("!: does not fit into {}", format_bytes(*limit)), page.width, 0) + "\n";
+  if (!report.alike.empty())
+    text += wrap(std::string(kAlikeLegend) + "the chosen policy", page.width, 0) + "\n";
+  return text;
 }
 
 /// Omits the column of host memory if the terminal is too narrow for it.
@@ -349,7 +347,7 @@ std::string details_text(const TuneReport& report, const Page& page) {
 
 /// Names the assumptions behind the times.
 std::string caveats_text(const TuneReport& report, const Page& page) {
-  std::string text = times_line(report.times_are_modelled, page);
+  std::string text = times_line(report.times_are_modelled, page, report.step_range.has_value());
   if (!report.profile.empty())
     text += wrapped(fmt::format("Memory and link are those of {}; compute times stay those of the trace.",
                                 report.profile),
@@ -360,6 +358,17 @@ std::string caveats_text(const TuneReport& report, const Page& page) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> rows_to_show(const TuneResult& result) {
+  std::vector<std::size_t> rows;
+  const std::size_t count = result.frontier.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t before = i * (kFrontierRows - 1) / std::max<std::size_t>(count, 1);
+    const std::size_t after = (i + 1) * (kFrontierRows - 1) / std::max<std::size_t>(count, 1);
+    if (count <= kFrontierRows || i == 0 || is_chosen(result, i) || before != after) rows.push_back(i);
+  }
+  return rows;
+}
 
 std::string to_text(const TuneReport& report, const Page& page) {
   return verdict_text(report, page) + "\n" + configurations_text(report.configurations, page) +

@@ -8,6 +8,7 @@
 #include "cli/reports/simulation_report.h"
 #include "cli/reports/tuned_configuration.h"
 #include "cli/terminal/terminal.h"
+#include "simulator/steps/modelled_time.h"
 #include "simulator/steps/views.h"
 #include "simulator/tuner/tune.h"
 
@@ -26,12 +27,20 @@ struct TuneReport {
   std::string profile;            ///< argument of --profile; empty: the flag is absent
   std::vector<std::string> next;  ///< words of the next command, if a policy was chosen
   bool times_are_modelled = false;
+  std::optional<TimeRange> step_range{};  ///< of the chosen policy's modelled step time
+  /// Rows of the frontier, among rows_to_show, that take as long as the chosen policy as far as the model can
+  /// tell.
+  std::vector<std::size_t> alike{};
   RunSettings settings{};  ///< the settings with which the step was recorded
   /// All configurations that were tuned together, including this one.
   std::vector<TunedConfiguration> configurations{};
   /// Reasons why the predicted times are less certain than their digits suggest, one sentence each.
   std::vector<std::string> warnings;
 };
+
+/// Returns the rows of the Pareto frontier that the text has: the chosen one, the ends, and others spread
+/// evenly between.
+std::vector<std::size_t> rows_to_show(const TuneResult& result);
 
 nlohmann::ordered_json to_json(const TuneReport& report);
 std::string to_text(const TuneReport& report, const Page& page);

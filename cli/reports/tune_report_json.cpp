@@ -1,4 +1,5 @@
 #include "cli/reports/tune_report.h"
+#include "cli/tables/figure_text.h"
 #include "cli/tables/placement_text.h"
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
@@ -97,6 +98,8 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   const TuneResult& result = report.result;
   nlohmann::ordered_json json = {{"simulated", true}, {"trace", report.trace}};
   json["chosen"] = result.chosen ? to_json(*result.chosen) : nlohmann::ordered_json(nullptr);
+  if (report.step_range) json["step_time_range_ns"] = to_json(*report.step_range);
+  if (report.times_are_modelled) json["alike"] = report.alike;
   if (result.fallback) json["fallback"] = to_json(*result.fallback);
   json["frontier"] = nlohmann::ordered_json::array();
   for (const Candidate& candidate : result.frontier) json["frontier"].push_back(to_json(candidate));

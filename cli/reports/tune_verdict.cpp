@@ -49,7 +49,8 @@ std::string verdict_text(const TuneReport& report, const Page& page) {
   const TuneResult& result = report.result;
   if (!result.chosen) return page.paint(Tone::kBad, wrap(no_policy_text(report), page.width, 0)) + "\n";
   const Metrics& chosen = result.chosen->predicted;
-  std::string figures = headline(headline_figures(result.keep.predicted), headline_figures(chosen));
+  std::string figures =
+      headline(headline_figures(result.keep.predicted), headline_figures(chosen), 0, report.step_range);
   const double seconds = static_cast<double>(*chosen.step_time_ns) / 1e9;
   if (const std::string rate = rate_text(step_size(report.settings.inputs), seconds); !rate.empty())
     figures += ", " + rate;

@@ -12,9 +12,10 @@
 
 namespace offprof {
 
-std::string times_line(bool modelled, const Page& page) {
+std::string times_line(bool modelled, const Page& page, bool has_ranges) {
   if (!modelled) return "";
-  return "times      " + page.paint(Tone::kWarning, kTimesAreModelled) + "\n";
+  return "times      " + page.paint(Tone::kWarning, kTimesAreModelled) + "\n" +
+         (has_ranges ? "range      beside the step time: nine of ten real steps should lie in it\n" : "");
 }
 
 std::string reruns_text(const RunSettings& settings, const Page& page) {
@@ -54,6 +55,10 @@ std::string duration_text(Nanoseconds duration, Nanoseconds unsure_by) {
   const int most = shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0;  // the digits that format_duration prints
   if (digits > most) return format_duration(duration);
   return fmt::format("~{:.{}f} {}", shown, digits, scale->second);
+}
+
+nlohmann::ordered_json to_json(const TimeRange& range) {
+  return {{"low", range.low_ns}, {"high", range.high_ns}};
 }
 
 std::string difference_text(MetricUnit unit, double difference) {

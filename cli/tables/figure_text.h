@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/terminal/terminal.h"
+#include "simulator/steps/modelled_time.h"
 #include "traces/analysis/diff.h"
 #include "traces/base/units.h"
 #include "traces/model/metrics.h"
@@ -17,8 +18,12 @@ namespace offprof {
 /// Printed beside times of a run on a virtual GPU, or of its simulation.
 inline constexpr const char* kTimesAreModelled = "modelled, not measured: there was no GPU";
 
+/// Begin of the line that explains the mark `~` in a table: the name of what is compared with follows.
+inline constexpr const char* kAlikeLegend = "~: the model cannot tell which is faster, this or ";
+
 /// Returns the line with kTimesAreModelled that `run` prints below its table; empty if `modelled` is false.
-std::string times_line(bool modelled, const Page& page);
+/// If `has_ranges`, a second line says what the range beside a step time is.
+std::string times_line(bool modelled, const Page& page, bool has_ranges = false);
 
 /// Returns lines that name the parts of the step that save nothing in forward and run again in backward, and
 /// are simulated so: modules with activation checkpointing (`--checkpoint`) and layer slices (`--slices`).
@@ -35,6 +40,8 @@ std::string figure_text(MetricUnit unit, std::optional<double> value);
 /// above `unsure_by`, and marks it with `~`. Example: 12.3 ms with an uncertainty of 3 ms becomes `~12 ms`.
 /// Prints all digits if `unsure_by` is 0 or the duration is 0.
 std::string duration_text(Nanoseconds duration, Nanoseconds unsure_by);
+
+nlohmann::ordered_json to_json(const TimeRange& range);
 
 /// Formats a difference: `+1.50 MiB`, `-3.10 ms`, `+0.020`, `0`.
 std::string difference_text(MetricUnit unit, double difference);

@@ -25,6 +25,18 @@ TEST(Headline, WithoutABaseOnlyTheFiguresOfTheStepAreNamed) {
   EXPECT_EQ(headline({}, {kGiB, 2e9}), "peak 1.00 GiB, step 2.00 s");
 }
 
+TEST(Headline, TheRangeOfATimeIsBesideIt) {
+  const TimeRange range{1'352'000'000, 1'620'000'000};
+  EXPECT_EQ(headline({}, {kGiB, 1.48e9}, 0, range), "peak 1.00 GiB, step 1.48 s (1.35 to 1.62)");
+  EXPECT_EQ(headline(HeadlineFigures{kGiB, 1.25e9}, {kGiB, 1.48e9}, 0, range),
+            "peak 1.00 GiB, step 1.25 to 1.48 s (1.35 to 1.62; +18.4%)");
+}
+
+TEST(Headline, ARangeNamesUnitsThatAreNotThoseOfTheTime) {
+  EXPECT_EQ(range_beside(1'100'000'000, {950'000'000, 1'620'000'000}), "950 ms to 1.62");
+  EXPECT_EQ(range_beside(900'000'000, {850'000'000, 1'620'000'000}), "850 to 1.62 s");
+}
+
 TEST(Headline, AMissingFigureIsLeftOut) {
   EXPECT_EQ(headline({}, {kGiB, {}}), "peak 1.00 GiB");
   EXPECT_EQ(headline({}, {{}, 2e9}), "step 2.00 s");

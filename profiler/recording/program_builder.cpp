@@ -5,10 +5,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "engine/devices/virtual_gpu/model/time_ranges.h"
 #include "profiler/recording/numbered_pass.h"
 #include "traces/base/check.h"
 #include "traces/base/error.h"
@@ -193,6 +195,27 @@ void add_times(StepProgram& program, const std::vector<std::vector<Between>>& pa
   }
 }
 
+/// Returns the modelled times of the program's own work by the family of the innermost operator.
+std::vector<FamilyTime> family_times(const RecordedPass& pass) {
+  std::vector<std::string_view> of_name;
+  of_name.reserve(pass.names.size());
+  for (const std::string& name : pass.names) of_name.push_back(family_of(name));
+  std::map<std::string_view, Nanoseconds> times;
+  // Of the open operators, outermost first, after that of work outside of any.
+  std::vector<std::string_view> families = {family_of("")};
+  int hooks = 0;
+  for (const RawEvent& event : pass.events) {
+    if (hooks == 0) times[families.back()] += event.work.busy_ns;
+    if (event.kind == RawKind::kOpBegin) families.push_back(of_name[event.id]);
+    if (event.kind == RawKind::kOpEnd && families.size() > 1) families.pop_back();
+    hooks += event.kind == RawKind::kHookBegin ? 1 : event.kind == RawKind::kHookEnd ? -1 : 0;
+  }
+  std::vector<FamilyTime> found;
+  for (const auto& [family, time] : times)
+    if (time > 0) found.push_back({std::string(family), time});
+  return found;
+}
+
 }  // namespace
 
 Bytes peak_of(const RecordedPass& pass) {
@@ -254,6 +277,7 @@ StepProgram build_program(std::span<const RecordedPass> keep_passes, const Recor
     program.saved.back().escapes = offload_pass.escaped[tensor] != 0;
   }
   add_times(program, between, keep_passes.front().has_work);
+  if (keep_passes.front().has_work) program.families = family_times(keep_passes.front());
   return program;
 }
 

@@ -88,6 +88,24 @@ TEST(BuildProgram, LeavesOutNestedOperators) {
   EXPECT_EQ(program.names[0], "aten::linear");
 }
 
+TEST(BuildProgram, SumsModelledTimesByTheFamilyOfTheInnermostOperator) {
+  PassSketch sketch;
+  sketch.op_begin("aten::linear").op_begin("aten::addmm").op_end().op_end();
+  sketch.op_begin("AddmmBackward0").hook_begin().hook_end().op_end();
+  RecordedPass pass = sketch.finish();
+  pass.has_work = true;
+  Nanoseconds busy_ns = 1;  // before each event: 1, 2, 4, ...
+  for (RawEvent& event : pass.events) {
+    event.work = {.stream_ns = busy_ns, .path_ns = busy_ns, .busy_ns = busy_ns};
+    busy_ns *= 2;
+  }
+  // Outside of operators 1 + 16; in the node, but for the engine's part, 32 + 128.
+  EXPECT_THAT(build_program({&pass, 1}, pass).families,
+              ElementsAre(FamilyTime{"other", 1 + 16 + 32 + 128}, FamilyTime{"products", 2 + 4 + 8}));
+  pass.has_work = false;
+  EXPECT_THAT(build_program({&pass, 1}, pass).families, testing::IsEmpty());
+}
+
 TEST(BuildProgram, CopiesTheResidentBytesOfThePass) {
   PassSketch sketch(4096);
   EXPECT_EQ(program_of(sketch).resident_bytes, 4096);

@@ -93,6 +93,20 @@ def test_selective_checkpointing_keeps_the_gradients(exporter: Exporter) -> None
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
 
 
+def test_patterns_of_checkpointed_modules_wrap_the_outermost(tmp_path: Path) -> None:
+    offprof = str(build_folder() / "offprof")
+    for words in (
+        ["zoo", "make", "mlp", "-o", "model.pt"],
+        ["run", "model.pt", "--checkpoint", "layer*", "--steps", "1", "-o", "t.json"],
+    ):
+        subprocess.run([offprof, *words], check=True, capture_output=True, cwd=tmp_path)
+    names = Exporter(tmp_path / "t.json", tmp_path).names("pytorch", threshold_bytes=None)
+    model = runpy.run_path(str(PROGRAMS / "blocks.py"))["Blocks"]()
+    names["checkpoint_modules"](model)
+    wrapped = [path for path, module in model.named_modules() if type(module).__name__ == "CheckpointWrapper"]
+    assert wrapped == ["layers.0", "layers.1"]
+
+
 def test_save_on_cpu_is_the_one_of_pytorch(exporter: Exporter) -> None:
     context = exporter.names("pytorch", threshold_bytes=0)["offload_activations"]()
     assert isinstance(context, torch.autograd.graph.save_on_cpu)

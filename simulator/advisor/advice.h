@@ -8,6 +8,7 @@
 #include "simulator/advisor/configuration.h"
 #include "simulator/advisor/goal.h"
 #include "simulator/advisor/step_floor.h"
+#include "simulator/steps/modelled_time.h"
 #include "traces/model/metrics.h"
 #include "traces/model/policy.h"
 
@@ -18,11 +19,12 @@ struct Way {
   std::string name;  ///< phrase for a table: `checkpoint 20 of 32 blocks.layer*`
   Configuration configuration{};
   Policy policy = preset_policy("keep");
-  Metrics predicted{};                ///< by a replay of the configuration's trace
-  bool is_within = false;             ///< within the goal's limits
-  std::string run_fingerprint{};      ///< of the model and the settings of the configuration's run
-  std::string saved_fingerprint{};    ///< of the saved tensors of the configuration's step
-  std::optional<Metrics> measured{};  ///< by a run that confirmed the prediction; nullopt: not run
+  Metrics predicted{};                 ///< by a replay of the configuration's trace
+  bool is_within = false;              ///< within the goal's limits
+  std::string run_fingerprint{};       ///< of the model and the settings of the configuration's run
+  std::string saved_fingerprint{};     ///< of the saved tensors of the configuration's step
+  std::optional<ModelledTime> time{};  ///< nullopt: times are not modelled
+  std::optional<Metrics> measured{};   ///< by a run that confirmed the prediction; nullopt: not run
 
   /// Returns the measured metrics, or the predicted ones if the way was not run.
   const Metrics& metrics() const { return measured ? *measured : predicted; }

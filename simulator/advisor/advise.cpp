@@ -48,6 +48,7 @@ class AdviceSearch {
     }
     if (!nothing_is_best()) polish();
     choose();
+    add_times();
     return std::move(advice_);
   }
 
@@ -358,6 +359,16 @@ class AdviceSearch {
       if (!way.measured) return;
       way.is_within = is_within(*way.measured, advice_.goal);
     }
+  }
+
+  /// Adds the modelled times, whose ranges the report compares.
+  void add_times() {
+    const auto add = [&](Way& way) {
+      const auto step = find_step(way.configuration);
+      if (step) way.time = modelled_time(*step->trace, step->steps, way.policy, step->link);
+    };
+    add(advice_.nothing);
+    for (Way& way : advice_.ways) add(way);
   }
 
   /// Less memory alone is worth nothing if the step fits and the goal is its time.

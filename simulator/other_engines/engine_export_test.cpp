@@ -15,6 +15,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 /// Exports a policy for the step of a trace.
 class Exporter {
@@ -264,6 +265,16 @@ TEST(EngineExport, CheckpointedModulesOfTheTraceBecomeAList) {
   const EngineExport result = exporter.to("pytorch", preset_policy("keep"));
   EXPECT_THAT(result.snippet, HasSubstr("CHECKPOINTED = [\n    \"layers.0\",\n    \"layers.1\",\n]"));
   EXPECT_THAT(result.snippet, HasSubstr("checkpoint_wrapper_fn=checkpoint_wrapper"));
+}
+
+TEST(EngineExport, PatternsOfCheckpointedModulesAreResolvedInPython) {
+  Trace trace = layered_trace({{"layers.0", 2048}});
+  trace.settings.checkpointed = {"layers.*", "head"};
+  const EngineExport result = Exporter(std::move(trace)).to("pytorch", preset_policy("keep"));
+  EXPECT_THAT(result.snippet, StartsWith("import fnmatch\n\nfrom torch"));
+  EXPECT_THAT(result.snippet, HasSubstr("CHECKPOINTED = [\n    \"head\",\n    \"layers.*\",\n]"));
+  EXPECT_THAT(result.snippet,
+              HasSubstr("and any(fnmatch.fnmatchcase(path, pattern) for pattern in CHECKPOINTED)"));
 }
 
 TEST(EngineExport, TransformersRunsHostPoliciesThroughTheCallback) {

@@ -14,7 +14,7 @@ namespace {
 struct PyTorchSettings {
   std::vector<std::string> recomputing_blocks;  ///< blocks with recomputed tensors
   std::vector<std::string> recomputed_ops;      ///< their operators in `torch.ops`: `aten.gelu`
-  std::vector<std::string> checkpointed;        ///< checkpointed modules of the trace
+  std::vector<std::string> checkpointed;        ///< checkpointed modules of the trace, or patterns of them
   bool saves_on_cpu = false;
   std::vector<std::string> saved_on_cpu;  ///< modules whose tensors move; empty: all
   std::vector<std::string> sharded;       ///< FSDP2: units of fully_shard
@@ -45,9 +45,8 @@ PyTorchSettings parts_of(const ExportRequest& request) {
   for (const std::string& op : use.recomputed_ops())
     if (std::string name = name_in_torch_ops(op); !name.empty()) settings.recomputed_ops.push_back(name);
   std::set<std::string> checkpointed = checkpointed_modules(request.trace.program);
-  // The program of a TorchScript module does not name them. Patterns need its list of submodules.
-  for (const std::string& path : request.trace.settings.checkpointed)
-    if (path.find('*') == std::string::npos) checkpointed.insert(path);
+  // The program of a TorchScript module does not name them.
+  checkpointed.insert(request.trace.settings.checkpointed.begin(), request.trace.settings.checkpointed.end());
   settings.checkpointed.assign(checkpointed.begin(), checkpointed.end());
   settings.saves_on_cpu = use.moves_any();
   const Bytes smallest = use.smallest_moved_bytes().value_or(0);
@@ -57,9 +56,15 @@ PyTorchSettings parts_of(const ExportRequest& request) {
   return settings;
 }
 
+bool is_pattern(const std::string& path) {
+  return path.find_first_of("*?[") != std::string::npos;
+}
+
 std::string imports_of(const PyTorchSettings& settings) {
   std::string text;
   const bool selects = !settings.recomputing_blocks.empty();
+  const bool matches = std::ranges::any_of(settings.checkpointed, is_pattern);
+  if (matches) text += selects ? "import fnmatch\n" : "import fnmatch\n\n";
   const bool wraps = selects || !settings.checkpointed.empty() || !settings.saved_on_cpu.empty();
   if (selects) text += "import functools\n\nimport torch\n";
   if (settings.saves_on_cpu && settings.saved_on_cpu.empty())
@@ -71,6 +76,7 @@ std::string imports_of(const PyTorchSettings& settings) {
     if (!settings.saved_on_cpu.empty()) text += "    offload_wrapper,\n";
     text += ")\n";
   }
+  if (matches) text += "from torch.nn import ModuleDict, ModuleList\n";
   if (!settings.sharded.empty())
     text += settings.offloads_parameters
                 ? "from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard\n"
@@ -80,16 +86,41 @@ std::string imports_of(const PyTorchSettings& settings) {
   return text;
 }
 
-/// Returns a call that wraps the modules of the Python list `list`. `wrapper` is the function that wraps one.
-std::string wrap_call(std::string_view list, std::string_view wrapper) {
+/// Returns a call that wraps the modules of the Python set `modules`. `wrapper` is the function that wraps
+/// one.
+std::string wrap_modules(std::string_view wrapper) {
   return fmt::format(
-      "    modules = {{model.get_submodule(path) for path in {}}}\n"
       "    apply_activation_checkpointing(\n"
       "        model,\n"
       "        checkpoint_wrapper_fn={},\n"
       "        check_fn=lambda module: module in modules,\n"
       "    )\n",
-      list, wrapper);
+      wrapper);
+}
+
+/// Returns statements that wrap the modules of the Python list of paths `list`.
+std::string wrap_call(std::string_view list, std::string_view wrapper) {
+  return fmt::format("    modules = {{model.get_submodule(path) for path in {}}}\n", list) +
+         wrap_modules(wrapper);
+}
+
+/// Returns statements that wrap the modules whose paths match one of the Python list of patterns `list`; of
+/// nested ones the outermost, as offprof does. Containers have no forward.
+std::string wrap_matches(std::string_view list, std::string_view wrapper) {
+  return fmt::format(
+             "    paths = [\n"
+             "        path\n"
+             "        for path, module in model.named_modules()\n"
+             "        if not isinstance(module, (ModuleDict, ModuleList))\n"
+             "        and any(fnmatch.fnmatchcase(path, pattern) for pattern in {})\n"
+             "    ]\n"
+             "    modules = {{\n"
+             "        model.get_submodule(path)\n"
+             "        for path in paths\n"
+             "        if not any(path.startswith(outer + \".\") for outer in paths)\n"
+             "    }}\n",
+             list) +
+         wrap_modules(wrapper);
 }
 
 std::string selective_text(const PyTorchSettings& settings) {
@@ -112,11 +143,12 @@ std::string selective_text(const PyTorchSettings& settings) {
 
 std::string checkpoint_text(const PyTorchSettings& settings) {
   if (settings.checkpointed.empty()) return "";
+  const auto wrap = std::ranges::any_of(settings.checkpointed, is_pattern) ? wrap_matches : wrap_call;
   return fmt::format(
       "\n# Modules that backward runs again.\nCHECKPOINTED = {}\n\n\n"
       "def checkpoint_modules(model):\n"
       "    \"\"\"Wraps the modules. Call it once, after the model is made.\"\"\"\n{}",
-      python_list(settings.checkpointed), wrap_call("CHECKPOINTED", "checkpoint_wrapper"));
+      python_list(settings.checkpointed), wrap("CHECKPOINTED", "checkpoint_wrapper"));
 }
 
 std::string offload_text(const PyTorchSettings& settings) {

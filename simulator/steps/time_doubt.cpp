@@ -204,7 +204,11 @@ class Doubter {
 
 TimeDoubt doubt_times(const Trace& trace, const TraceSteps& steps, const Policy& policy, const Link& link) {
   const Environment& environment = trace.environment;
-  if (environment.times_are_modelled) return {};
+  if (environment.times_are_modelled) {
+    TimeDoubt doubt;
+    if (const auto time = modelled_time(trace, steps, policy, link)) doubt.step = range_of(*time);
+    return doubt;
+  }
   if (!environment.calibration)
     return {{},
             false,

@@ -45,11 +45,11 @@ def targets(row: dict[str, str]) -> int:
     return int(row["x"].split("=")[1]) if row["kernel"] == "fused_linear_cross_entropy" else 0
 
 
-def adjustment_ms(row: dict[str, str], profile: dict) -> float:
+def adjustment_ms(row: dict[str, str], profile: dict, written_share: float = WRITTEN_SHARE) -> float:
     """Returns the time that the published measurement has beyond a call of PyTorch 2.11."""
     memory = profile["memory"]
     bandwidth = memory["bytes_per_second"] * profile["efficiency"]["memory"]
-    written = WRITTEN_SHARE * memory["l2_cache_bytes"] / bandwidth * 1e3
+    written = written_share * memory["l2_cache_bytes"] / bandwidth * 1e3
     rounds = math.ceil(targets(row) / OLD_THREADS) - math.ceil(targets(row) / NEW_THREADS)
     loads = {"forward": 2, "backward": 1, "full": 3}[row["mode"]]
     return written + rounds * loads * memory["latency_ns"] / 1e6

@@ -82,6 +82,17 @@ inline Trace virtual_sample_trace() {
   return trace;
 }
 
+/// Returns the same step with modelled work: kernels of products take 8 us, those of other families 1 us.
+inline Trace modelled_sample_trace() {
+  Trace trace = virtual_sample_trace();
+  for (const Event& event : trace.program.events) {
+    const bool computes = event.kind == EventKind::kPack || event.kind == EventKind::kRelease;
+    trace.program.work.push_back(computes ? Work{100, 4500, 4600, Work::kNoWait, 4500} : Work{});
+  }
+  trace.program.families = {{"other", 1000}, {"products", 8000}};
+  return trace;
+}
+
 /// Returns made-up tracer figures of a GPU trace that lost no records.
 inline Tracing sample_tracing() {
   Tracing tracing{.tool = "CUPTI", .version = "13.0", .host_bytes = 128 * kMiB, .device_bytes = 3 * kMiB};

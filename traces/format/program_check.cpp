@@ -82,6 +82,10 @@ class ProgramCheck {
       add(wait, std::max<Nanoseconds>(work.wait_ns, 0), "wait_ns");
       require(host + stream + path + wait < -Work::kNoWait / 2, "is longer than a step can be");
     }
+    part_ = "families";
+    std::int64_t of_families = 0;
+    for (index_ = 0; index_ < program_.families.size(); ++index_)
+      add(of_families, program_.families[index_].busy_ns, "busy_ns");
     part_ = "staging";
     for (index_ = 0; index_ < program_.staging.size(); ++index_) {
       const Staging& staging = program_.staging[index_];

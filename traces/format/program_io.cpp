@@ -90,6 +90,14 @@ void append_staging(std::string& out, const std::vector<Staging>& staging) {
   out += '}';
 }
 
+void append_families(std::string& out, const std::vector<FamilyTime>& families) {
+  out += "\"families\": {\"names\": ";
+  append_column(out, families, [](const FamilyTime& one) { return quoted(one.family); });
+  out += ", \"busy_ns\": ";
+  append_column(out, families, [](const FamilyTime& one) { return one.busy_ns; });
+  out += '}';
+}
+
 /// Returns the values that the letters of a string stand for.
 template <typename Enum>
 std::vector<Enum> read_letters(const JsonValue& json, std::string_view alphabet) {
@@ -180,6 +188,16 @@ std::vector<Staging> read_staging(const JsonValue& json) {
   return staging;
 }
 
+std::vector<FamilyTime> read_families(const JsonValue& json) {
+  const std::vector<std::string> names = json.at("names").as_strings();
+  const JsonValue column = json.at("busy_ns");
+  require_length(column, names.size());
+  const auto times = column.as_integers();
+  std::vector<FamilyTime> families;
+  for (std::size_t i = 0; i < names.size(); ++i) families.push_back({names[i], times[i]});
+  return families;
+}
+
 }  // namespace
 
 void append_program(std::string& out, const StepProgram& program) {
@@ -195,6 +213,10 @@ void append_program(std::string& out, const StepProgram& program) {
   if (!program.work.empty()) {
     out += ",\n";
     append_work(out, program.work);
+  }
+  if (!program.families.empty()) {
+    out += ",\n";
+    append_families(out, program.families);
   }
   if (!program.staging.empty()) {
     out += ",\n";
@@ -219,6 +241,7 @@ StepProgram program_from_json(const JsonValue& json) {
   for (const NameColumn& column : kNameColumns)
     if (const auto names = json.find(column.key)) read_names(*names, program.saved, column);
   if (const auto work = json.find("work")) program.work = read_work(*work, program.events.size());
+  if (const auto families = json.find("families")) program.families = read_families(*families);
   if (const auto staging = json.find("staging")) program.staging = read_staging(*staging);
   if (const auto allocator = json.find("allocator"))
     program.allocator = allocator_state_from_json(*allocator);

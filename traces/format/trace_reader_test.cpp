@@ -130,6 +130,7 @@ TEST(ParseTrace, ReadsBackTheLargestAndSmallestNumbers) {
 }
 
 TEST(ParseTrace, ReadsBackTheSourceOfModelledTimes) {
+  expect_same(read_back(modelled_sample_trace()), modelled_sample_trace());
   Trace trace = virtual_sample_trace();
   expect_same(read_back(trace), trace);
   trace.environment.kernel_times = "h200.json.gz";

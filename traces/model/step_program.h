@@ -105,6 +105,14 @@ struct Staging {
   bool operator==(const Staging&) const = default;
 };
 
+/// Modelled time of one family of operators (engine/devices/virtual_gpu/model/time_ranges.h).
+struct FamilyTime {
+  std::string family;
+  Nanoseconds busy_ns = 0;  ///< time of the compute stream in a step
+
+  bool operator==(const FamilyTime&) const = default;
+};
+
 /// Step program: one training step as the offload scheduler and the memory see it. The order of events is
 /// from a pass that offloads every movable tensor when it is saved, so that kFree marks when the *rest* of
 /// the model drops a storage. The times are from passes that offload nothing.
@@ -123,6 +131,9 @@ struct StepProgram {
   /// virtual GPU and derived from marks on a real GPU. Empty on other devices, where only Event::compute_ns
   /// is known.
   std::vector<Work> work{};
+  /// Parts of the work's busy_ns by the innermost operator's family, of those that take any time. Empty:
+  /// times are not modelled.
+  std::vector<FamilyTime> families{};
   /// Gather kernels by tensor, if tensors are copied out densely, one by one (`trl`), and their cost is
   /// known.
   std::vector<Staging> staging{};

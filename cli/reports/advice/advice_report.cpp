@@ -8,6 +8,7 @@
 #include "cli/reports/advice/way_speed.h"
 #include "cli/reports/advice/way_words.h"
 #include "cli/tables/figure_text.h"
+#include "cli/tables/headline.h"
 #include "cli/terminal/text_table.h"
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
@@ -17,6 +18,20 @@ namespace {
 
 std::string slowdown_text(const Way& way, const Way& nothing) {
   return fmt::format("{:+.1f}%", 100 * (seconds_of(way) / seconds_of(nothing) - 1));
+}
+
+/// Returns ` (1.20 to 1.51; +5.0%)`, the range of the way's modelled time and `change`, of which either may
+/// be missing.
+std::string beside_time(const Way& way, const std::string& change) {
+  std::string text = way.time ? range_beside(way.time->step_ns, range_of(*way.time)) : "";
+  if (!text.empty() && !change.empty()) text += "; ";
+  text += change;
+  return text.empty() ? "" : " (" + text + ")";
+}
+
+/// Returns true if the model cannot tell which of the two ways is faster.
+bool is_alike(const Way& way, const Way& recommended) {
+  return &way != &recommended && way.time && recommended.time && are_alike(*recommended.time, *way.time);
 }
 
 std::string fit_text(const Advice& advice) {
@@ -33,10 +48,10 @@ std::string fit_text(const Advice& advice) {
 std::string cost_text(const AdviceReport& report) {
   const Advice& advice = report.advice;
   const auto speed = [&](const Way& way, const std::string& change = "") {
-    return speed_text(report.plain, report.peak_flops, way, change);
+    return speed_text(report.plain, report.peak_flops, way, beside_time(way, change));
   };
   if (advice.does_nothing) return fmt::format("A step takes {}.", speed(advice.nothing));
-  const std::string change = " (" + slowdown_text(advice.recommended(), advice.nothing) + ")";
+  const std::string change = slowdown_text(advice.recommended(), advice.nothing);
   return fmt::format("Cost: {}, against {} with nothing done.", speed(advice.recommended(), change),
                      speed(advice.nothing));
 }
@@ -63,11 +78,16 @@ void add_row(TextTable& table, const std::string& mark, const Way& way, const Wa
 
 std::string ways_text(const Advice& advice, const Page& page) {
   TextTable table({{"", Align::kLeft}, {"way", Align::kLeft}, {"memory"}, {"step"}, {""}});
-  add_row(table, advice.does_nothing ? ">" : "", advice.nothing, advice.nothing);
-  for (std::size_t i = 0; i < advice.ways.size(); ++i)
-    add_row(table, !advice.does_nothing && i == advice.best ? ">" : "", advice.ways[i], advice.nothing);
+  const Way& best = advice.recommended();
+  const auto mark_of = [&](const Way& way) { return &way == &best ? ">" : is_alike(way, best) ? "~" : ""; };
+  add_row(table, mark_of(advice.nothing), advice.nothing, advice.nothing);
+  for (const Way& way : advice.ways) add_row(table, mark_of(way), way, advice.nothing);
+  const auto is_alike_to_best = [&](const Way& way) { return is_alike(way, best); };
+  const bool any_alike =
+      is_alike_to_best(advice.nothing) || std::ranges::any_of(advice.ways, is_alike_to_best);
   const bool all_within = advice.nothing.is_within && std::ranges::all_of(advice.ways, &Way::is_within);
-  return table.render(page) + (all_within ? "" : "!: not within the limits\n");
+  return table.render(page) + (all_within ? "" : "!: not within the limits\n") +
+         (any_alike ? wrap(std::string(kAlikeLegend) + "the recommended way", page.width, 0) + "\n" : "");
 }
 
 /// Lists the configurations that could not be recorded.
@@ -104,6 +124,7 @@ nlohmann::ordered_json way_to_json(const Way& way) {
                                  {"policy", to_json(way.policy)},
                                  {"predicted", metrics_to_json(way.predicted)},
                                  {"is_within", way.is_within}};
+  if (way.time) json["step_time_range_ns"] = to_json(range_of(*way.time));
   if (way.measured) json["measured"] = metrics_to_json(*way.measured);
   return json;
 }
@@ -122,7 +143,12 @@ nlohmann::ordered_json to_json(const AdviceReport& report) {
   nlohmann::ordered_json json = {{"nothing", way_to_json(advice.nothing)},
                                  {"recommended", way_to_json(advice.recommended())}};
   auto& ways = json["ways"] = nlohmann::ordered_json::array();
-  for (const Way& way : advice.ways) ways.push_back(way_to_json(way));
+  const Way& best = advice.recommended();
+  for (const Way& way : advice.ways) {
+    ways.push_back(way_to_json(way));
+    if (way.time && best.time)
+      ways.back()["more_than_recommended_ns"] = to_json(difference_range(*best.time, *way.time));
+  }
   json["floor"] = to_json(make_floor_report(advice, report.plain));
   add_search(json, report);
   return json;
@@ -130,13 +156,14 @@ nlohmann::ordered_json to_json(const AdviceReport& report) {
 
 std::string to_text(const AdviceReport& report, const Page& page) {
   const Advice& advice = report.advice;
-  std::string text = verdict_text(report, page) + "\n" + ways_text(advice, page) +
-                     times_line(report.plain.environment.times_are_modelled, page) +
-                     to_text(make_floor_report(advice, report.plain), page) + unrecorded_text(advice, page) +
-                     confirmation_text(advice.recommended(), page) +
-                     fmt::format("{}, {} simulated policies\n",
-                                 count_text(advice.recordings, report.is_of_traces ? "trace" : "recording"),
-                                 advice.replayed);
+  std::string text =
+      verdict_text(report, page) + "\n" + ways_text(advice, page) +
+      times_line(report.plain.environment.times_are_modelled, page, advice.recommended().time.has_value()) +
+      to_text(make_floor_report(advice, report.plain), page) + unrecorded_text(advice, page) +
+      confirmation_text(advice.recommended(), page) +
+      fmt::format("{}, {} simulated policies\n",
+                  count_text(advice.recordings, report.is_of_traces ? "trace" : "recording"),
+                  advice.replayed);
   for (const std::string& note : report.notes) text += wrap("note: " + note, page.width, 0) + "\n";
   return text + instructions_text(report.instructions, advice.recommended());
 }

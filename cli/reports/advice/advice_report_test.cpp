@@ -106,6 +106,28 @@ optimizer states 24.0 GiB, inputs and buffers 1.00 MiB).
 )")) << narrow;
 }
 
+/// `offload all` waits for copies for the time that the recommended way computes more, and so may be as fast.
+TEST_F(AdviceReportTest, MarksWaysThatTheModelCannotTellApart) {
+  Advice& advice = report_.advice;
+  advice.nothing.time = {1'249'000'000, {{"products", -100'000'000, 200'000'000}}};
+  advice.ways[0].time = {1'311'000'000, {{"products", -105'000'000, 210'000'000}}};
+  advice.ways[1].predicted.step_time_ns = 1'320'000'000;
+  advice.ways[1].time = {1'320'000'000,
+                         {{"products", -100'000'000, 200'000'000}, {"copies", -10'000'000, 25'000'000}}};
+  EXPECT_THAT(text(120),
+              testing::HasSubstr("Cost: 1.311 s (1.21 to 1.52; +5.0%), 12497 tokens/s, MFU 53%, against "
+                                 "1.249 s (1.15 to 1.45), 13118"));
+  EXPECT_THAT(text(120), testing::HasSubstr("  ~  offload all"));
+  EXPECT_THAT(text(120), testing::HasSubstr("  !  keep everything"));
+  EXPECT_THAT(text(120),
+              testing::HasSubstr("~: the model cannot tell which is faster, this or the recommended way\n"));
+  const nlohmann::ordered_json json = to_json(report_);
+  EXPECT_EQ(json["recommended"]["step_time_range_ns"]["low"], 1'206'000'000);
+  EXPECT_LT(json["ways"][1]["more_than_recommended_ns"]["low"], 0);
+  EXPECT_GT(json["ways"][1]["more_than_recommended_ns"]["high"], 0);
+  EXPECT_FALSE(json["ways"][2].contains("more_than_recommended_ns"));
+}
+
 TEST_F(AdviceReportTest, SaysThatNothingNeedsToBeDone) {
   report_.advice.does_nothing = true;
   report_.advice.nothing = way("keep everything", 70 * kGiB, 900'000'000, true);

@@ -289,6 +289,12 @@ Bytes read_again(const OpCall& op) {
   return bytes;
 }
 
+OpKind kind_of(std::string_view name) {
+  if (products().contains(name)) return OpKind::kProduct;
+  if (convolutions().contains(name)) return OpKind::kConvolution;
+  return attentions().contains(name) ? OpKind::kAttention : OpKind::kMovesMemory;
+}
+
 OpWork work_of(const OpCall& op, Bytes allocated) {
   OpWork work{.bytes = traffic_of(op, allocated)};
   if (!op.operands.empty()) work.dtype = op.operands.front().dtype;

@@ -48,6 +48,11 @@ struct OpWork {
   std::optional<AttentionShape> attention{};
 };
 
+/// Kind of an operator, which determines how its work is counted.
+enum class OpKind : std::uint8_t { kProduct, kConvolution, kAttention, kMovesMemory };
+
+OpKind kind_of(std::string_view name);
+
 /// Returns the work of an operator call. `allocated` is the device bytes that the operator has allocated so
 /// far, including its results, without workspaces of cuBLAS.
 ///
