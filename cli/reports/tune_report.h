@@ -8,9 +8,9 @@
 #include "cli/reports/simulation_report.h"
 #include "cli/reports/tuned_configuration.h"
 #include "cli/terminal/terminal.h"
-#include "simulator/steps/modelled_time.h"
 #include "simulator/steps/views.h"
 #include "simulator/tuner/tune.h"
+#include "traces/base/time_range.h"
 
 namespace offprof {
 

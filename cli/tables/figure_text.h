@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/terminal/terminal.h"
-#include "simulator/steps/modelled_time.h"
 #include "traces/analysis/diff.h"
+#include "traces/base/time_range.h"
 #include "traces/base/units.h"
 #include "traces/model/metrics.h"
 #include "traces/model/trace.h"

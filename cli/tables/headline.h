@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "simulator/steps/modelled_time.h"
+#include "traces/base/time_range.h"
 #include "traces/model/metrics.h"
 
 namespace offprof {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/devices/virtual_gpu/model/time_ranges.h"
 #include "simulator/replay/replay.h"
+#include "simulator/steps/time_factors.h"
 #include "traces/base/whole_number.h"
 
 namespace offprof {

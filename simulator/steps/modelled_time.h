@@ -5,18 +5,13 @@
 #include <vector>
 
 #include "simulator/steps/trace_steps.h"
+#include "traces/base/time_range.h"
 #include "traces/base/units.h"
 #include "traces/model/link.h"
 #include "traces/model/policy.h"
 #include "traces/model/trace.h"
 
 namespace offprof {
-
-/// Range of a time.
-struct TimeRange {
-  Nanoseconds low_ns = 0, high_ns = 0;
-  bool operator==(const TimeRange&) const = default;
-};
 
 /// Change of a step time if real times of one source are at either end of their range over the modelled ones.
 struct TimeMove {

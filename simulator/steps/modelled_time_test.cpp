@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "engine/devices/virtual_gpu/model/time_ranges.h"
+#include "simulator/steps/time_factors.h"
 #include "tests/support/sample_program.h"
 
 namespace offprof {
@@ -159,6 +159,21 @@ TEST(ModelledTime, MeasuredTimesAndOldTracesHaveNone) {
   trace.environment.times_are_modelled = true;
   trace.program.families.clear();
   EXPECT_FALSE(modelled_time(trace, steps, preset_policy("keep"), trace.environment.link));
+}
+
+// --- Factors ---
+
+/// A family that was never compared is less certain than any that was.
+TEST(TimeFactors, OtherKernelsAreTheLeastCertain) {
+  const TimeFactors other = kernel_factors("other");
+  for (const char* family : {"products", "row_operators", "elementwise", "attention"}) {
+    const TimeFactors factors = kernel_factors(family);
+    EXPECT_LT(factors.low, 1) << family;
+    EXPECT_GT(factors.high, 1) << family;
+    EXPECT_LT(other.low, factors.low) << family;
+    EXPECT_GT(other.high, factors.high) << family;
+  }
+  EXPECT_EQ(kernel_factors("a family of a later version"), other);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ from report import A100, ROOT, WRITTEN_SHARE, adjustment_ms, is_time, mean, with
 
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "liger_a100.csv"
-RANGES = ROOT / "engine/devices/virtual_gpu/model/time_ranges.cpp"
+RANGES = ROOT / "simulator/steps/time_factors.cpp"
 
 # The ranges of the cost model that the operators of the table are rows of.
 RANGE_OF_OPERATOR = {

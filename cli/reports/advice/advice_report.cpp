@@ -10,6 +10,7 @@
 #include "cli/tables/figure_text.h"
 #include "cli/tables/headline.h"
 #include "cli/terminal/text_table.h"
+#include "simulator/steps/modelled_time.h"
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
 

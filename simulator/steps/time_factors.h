@@ -10,11 +10,8 @@ struct TimeFactors {
   bool operator==(const TimeFactors&) const = default;
 };
 
-/// Returns the family of an operator (`aten::addmm`: `products`), by whose range its kernels are judged.
-/// `other` for operators without a family of their own, and for names that are not operators.
-std::string_view family_of(std::string_view op);
-
-/// Returns the range of the kernels of a family; that of `other` if there is no such family.
+/// Returns the range of the kernels of a family of operators (engine/devices/virtual_gpu/model/op_family.h);
+/// that of `other` if there is no such family.
 TimeFactors kernel_factors(std::string_view family);
 
 /// Returns the range of the host time of a program: launches, and what the program does between them.
