@@ -24,7 +24,7 @@ TEST(RunReport, TheRangeOfAModelledTimeIsInBothFormats) {
   report.run = figures_of(trace, "t.json");
   EXPECT_FALSE(to_json(report).contains("step_time_range_ns"));
   report.step_range = {8000, 12'000};
-  EXPECT_EQ(to_json(report)["step_time_range_ns"], nlohmann::json({{"low", 8000}, {"high", 12'000}}));
+  EXPECT_EQ(to_json(report)["step_time_range_ns"], nlohmann::ordered_json({{"low", 8000}, {"high", 12'000}}));
   EXPECT_THAT(to_text(report, {}), testing::HasSubstr("step 9.30 us (8.00 to 12.0)"));
 }
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 A100 = ROOT / "engine/devices/virtual_gpu/model/profiles/a100-80gb.json"
-WRITTEN_SHARE = 0.45
+WRITTEN_SHARE = 0.54
 OLD_THREADS, NEW_THREADS = 32, 1024
 
 MEAN_BOUNDS = (0.95, 1.05)  # of the geometric mean of all rows
