@@ -46,12 +46,12 @@ HeadlineFigures headline_figures(const Metrics& metrics) {
 
 std::string range_beside(Nanoseconds time, const TimeRange& range) {
   const std::string unit = unit_of(format_duration(time));
-  const auto without_unit = [&](Nanoseconds end) {
-    std::string text = format_duration(end);
-    if (text.ends_with(unit)) text.resize(text.size() - unit.size());
-    return text;
-  };
-  return without_unit(range.low_ns) + " to " + without_unit(range.high_ns);
+  std::string low = format_duration(range.low_ns), high = format_duration(range.high_ns);
+  if (unit_of(low) == unit && unit_of(high) == unit) {
+    low.resize(low.size() - unit.size());
+    high.resize(high.size() - unit.size());
+  }
+  return low + " to " + high;
 }
 
 std::string headline(const std::optional<HeadlineFigures>& base, const HeadlineFigures& now,

@@ -21,8 +21,8 @@ struct HeadlineFigures {
 
 HeadlineFigures headline_figures(const Metrics& metrics);
 
-/// Returns the range of a time that stands before it: `1.35 to 1.62` beside `1.48 s`. A unit that is not that
-/// of the time is named: `950 ms to 1.62`.
+/// Returns the range of a time that stands before it: `1.35 to 1.62` beside `1.48 s`. Units are named if one
+/// of them is not that of the time: `950 ms to 1.62 s`.
 std::string range_beside(Nanoseconds time, const TimeRange& range);
 
 /// Returns the first line of a report: `peak 122 to 55.8 GiB (-54.3%), step 1.25 to 1.64 s (+31.2%)`. Without

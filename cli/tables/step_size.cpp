@@ -38,7 +38,9 @@ StepSize step_size(const std::vector<std::string>& inputs) {
 std::string rate_text(const StepSize& size, double seconds) {
   if (size.tokens) return fmt::format("{:.0f} tokens/s", static_cast<double>(*size.tokens) / seconds);
   if (!size.samples) return "";
-  return fmt::format("{:.1f} samples/s", static_cast<double>(*size.samples) / seconds);
+  constexpr double kNeedsNoDecimals = 100;
+  const double rate = static_cast<double>(*size.samples) / seconds;
+  return fmt::format("{:.{}f} samples/s", rate, rate < kNeedsNoDecimals ? 1 : 0);
 }
 
 bool computes_in_bfloat16(const StepProgram& program) {

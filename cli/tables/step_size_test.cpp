@@ -25,6 +25,13 @@ TEST(StepSize, IsUnknownForTheArgumentsOfAScript) {
     EXPECT_EQ(step_size({word}).samples, std::nullopt) << word;
 }
 
+TEST(StepSize, RatesHaveTheDigitsThatMatter) {
+  EXPECT_EQ(rate_text(step_size({"float32[8,3,96,96]"}), 1.25), "6.4 samples/s");
+  EXPECT_EQ(rate_text(step_size({"float32[2048,256]"}), 0.001), "2048000 samples/s");
+  EXPECT_EQ(rate_text(step_size({"int64[4,128]<512"}), 0.5), "1024 tokens/s");
+  EXPECT_EQ(rate_text({}, 1), "");
+}
+
 TEST(StepSize, TellsTheTypeOfMostSavedBytes) {
   const LayerSave half{"m", 100, "aten::mm", "bfloat16"}, full{"m", 99, "aten::mm", "float32"};
   EXPECT_TRUE(computes_in_bfloat16(layered_trace({half, full}).program));
