@@ -201,7 +201,7 @@ std::vector<FamilyTime> family_times(const RecordedPass& pass) {
   of_name.reserve(pass.names.size());
   for (const std::string& name : pass.names) of_name.push_back(family_of(name));
   std::map<std::string_view, Nanoseconds> times;
-  // Of the open operators, outermost first, after that of work outside of any.
+  // Families of the open operators, outermost first; the first is that of work outside of any operator.
   std::vector<std::string_view> families = {family_of("")};
   int hooks = 0;
   for (const RawEvent& event : pass.events) {

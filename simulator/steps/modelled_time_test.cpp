@@ -103,7 +103,7 @@ TEST(ModelledTime, CopiesOverAGivenLinkAreCertain) {
   EXPECT_EQ(move_of(time_of(capped, "offload"), "copies").at_high_ns, 0);
 }
 
-/// What does not change the step in a replay does not change it here.
+/// The time is that of a replay.
 TEST(ModelledTime, TheRangeContainsTheModelledTime) {
   const Trace trace = trace_of(program_of(kKernel, kLaunch));
   for (const char* policy : {"keep", "offload", "trl"}) {
