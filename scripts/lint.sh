@@ -35,19 +35,33 @@ torch_options() {
     if [ -d .deps/libtorch/torch ]; then printf -- '-idirafter /usr/include/python3.11 '; fi
 }
 
+# LibTorch's headers, which take most of the time to compile, are compiled once. So a header that lacks only an
+# include of LibTorch goes unnoticed here.
+torch_headers=build-lint/headers/torch_precompiled.h
+warnings="-std=c++20 -Wall -Wextra -Wpedantic -Werror"
+
+precompile_torch() {
+    local options=()
+    read -r -a options <<<"$warnings -I. $(torch_options)"
+    mkdir -p "$(dirname "$torch_headers")"
+    printf '#include "engine/torch/torch_precompiled.h"\n' >"$torch_headers"
+    g++ "${options[@]}" -x c++-header "$torch_headers" -o "$torch_headers.gch"
+}
+
 # compile_header HEADER: compiles a source that only includes the header. Writes an object, which ccache can cache.
 compile_header() {
     local options=() source=build-lint/headers/${1%.h}.cpp
     if ! grep -qxF "$1" <<<"$torch_free"; then
-        read -r -a options <<<"$(torch_options)"
-        if [ ${#options[@]} -eq 0 ]; then
+        if [ ! -f "$torch_headers.gch" ]; then
             echo "skipped, since LibTorch is not installed: $1"
             return
         fi
+        read -r -a options <<<"-include $torch_headers $(torch_options)"
     fi
     mkdir -p "$(dirname "$source")"
     printf '#include "%s"\n' "$1" >"$source"
-    if ! $compiler -std=c++20 -Wall -Wextra -Wpedantic -Werror -I. "${options[@]}" -c "$source" -o "${source%.cpp}.o"; then
+    # shellcheck disable=SC2086  # the warnings are several words
+    if ! $compiler $warnings "${options[@]}" -I. -c "$source" -o "${source%.cpp}.o"; then
         echo "does not compile alone: $1"
         return 1
     fi
@@ -57,8 +71,10 @@ lint_headers() {
     export -f compile_header torch_options
     torch_free=$(scripts/check_layers.py --torch-free)
     compiler=g++
-    if command -v ccache >/dev/null; then compiler="env CCACHE_BASEDIR=$root ccache g++"; fi
-    export torch_free compiler
+    if command -v ccache >/dev/null; then compiler="env CCACHE_BASEDIR=$root CCACHE_SLOPPINESS=pch_defines,time_macros ccache g++"; fi
+    export torch_free compiler torch_headers warnings
+    rm -f "$torch_headers.gch"
+    if [ -n "$(torch_options)" ]; then precompile_torch; fi
     # shellcheck disable=SC2016  # the inner shell expands it
     source_files '*.h' | xargs -0 -r -n 1 -P "$(job_count)" bash -c 'compile_header "$1"' compile_header
 }

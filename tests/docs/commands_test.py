@@ -87,7 +87,7 @@ class Quotes(unittest.TestCase):
 class RunCommands(unittest.TestCase):
     """Over a program that knows `ok`, which ends with status 0, and whose help has --known."""
 
-    def run_on(self, page, subpage=None, cannot_run=None):
+    def run_on(self, page, subpage=None, cannot_run=None, options=()):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "docs").mkdir()
@@ -103,7 +103,7 @@ class RunCommands(unittest.TestCase):
             program.write_text('#!/bin/sh\necho "--known"\n[ "$1" = ok ]\n')
             program.chmod(0o755)
             return subprocess.run(
-                [sys.executable, HERE / "run_commands.py", "--program", program, "--root", root],
+                [sys.executable, HERE / "run_commands.py", "--program", program, "--root", root, *options],
                 stdout=subprocess.PIPE,
                 text=True,
                 check=False,
@@ -116,7 +116,7 @@ class RunCommands(unittest.TestCase):
     def test_leaves_out_commands_that_are_listed(self):
         done = self.run_on("```\noffprof ok\noffprof new\n```\n", cannot_run={"offprof new": "is new"})
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn("2 commands, 1 of them not run", done.stdout)
+        self.assertIn("2 commands on all pages, 1 of them not run", done.stdout)
 
     def test_fails_where_a_listed_command_is_on_no_page(self):
         done = self.run_on("```\noffprof ok\n```\n", cannot_run={"offprof old": "was removed"})
@@ -147,10 +147,18 @@ class RunCommands(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("docs/how-to/page.md:2: offprof new", done.stdout)
 
+    def test_each_page_is_in_one_part(self):
+        run = [
+            self.run_on("```\noffprof ok\n```\n", subpage="```\noffprof ok\n```\n", options=("--shard", f"{part}/2"))
+            for part in (1, 2)
+        ]
+        for page in ("README.md:2", "docs/how-to/page.md:2"):
+            self.assertEqual([page in done.stdout for done in run].count(True), 1)
+
     def test_does_not_run_a_command_that_needs_a_gpu(self):
         done = self.run_on("```\noffprof ok\noffprof new # needs a GPU\n```\n")
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn("2 commands, 1 of them not run", done.stdout)
+        self.assertIn("2 commands on all pages, 1 of them not run", done.stdout)
 
     def test_fails_where_there_is_nothing_to_run(self):
         self.assertEqual(self.run_on("nothing\n").returncode, 1)

@@ -1,7 +1,9 @@
 """Runs the `offprof` command lines of README.md and docs/ with a built program. Fails where one does not end as its page says, or
 prints other words than the page quotes (see quotes.py).
 
-    run_commands.py --program BUILD/offprof --root SOURCES
+    run_commands.py --program BUILD/offprof --root SOURCES [--shard K/N]
+
+--shard K/N runs the commands of part K of N parts of the pages, which have about as many commands.
 
 Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
 earlier ones made; docs/ and tests/ are there too, a small model of the zoo as MODEL.pt, and a training program as train.py. `python` is that of
@@ -124,28 +126,48 @@ def unknown_options(page, text, program):
     return failures
 
 
+def shard_of(found, shard, shards):
+    """The pages of a part, as a subset of `found`, whose values are commands: the parts have about as many commands."""
+    loads = [0] * shards
+    chosen = {}
+    for page, page_commands in sorted(found.items(), key=lambda entry: -len(entry[1])):
+        part = loads.index(min(loads))
+        loads[part] += len(page_commands) + 1
+        if part == shard:
+            chosen[page] = page_commands
+    return chosen
+
+
+def parse_shard(text):
+    """Returns the number of a part, from 0, and the number of parts."""
+    shard, _, shards = text.partition("/")
+    if not 1 <= int(shard) <= int(shards):
+        raise argparse.ArgumentTypeError(f"{text} is not a part such as 1/4")
+    return int(shard) - 1, int(shards)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--shard", type=parse_shard, default=(0, 1))
     options = parser.parse_args()
     root, program = options.root.resolve(), options.program.resolve()
-    seen: set[str] = set()
-    not_run = set(cannot_run(root))
+    texts = {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in pages(root)}
+    found = {page: commands.commands(page, text) for page, text in texts.items()}
+    every = [command for of_page in found.values() for command in of_page]
+    not_run = set(cannot_run(root)) | {command.text for command in every if command.needs_gpu}
     failures = []
-    for path in pages(root):
-        page, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
-        found = commands.commands(page, text)
-        seen.update(command.text for command in found)
-        not_run.update(command.text for command in found if command.needs_gpu)
-        can_run = [command for command in found if command.text not in not_run]
-        failures += run_page(page, can_run, root, program) + unknown_options(page, text, program)
+    for page, of_page in shard_of(found, *options.shard).items():
+        can_run = [command for command in of_page if command.text not in not_run]
+        failures += run_page(page, can_run, root, program) + unknown_options(page, texts[page], program)
+    seen = {command.text for command in every}
     failures += [f"{CANNOT_RUN} lists a command that is on no page: {text}" for text in sorted(not_run - seen)]
     if seen <= not_run:
         failures.append("no page has a command to run")
     for failure in failures:
         print(f"FAILED: {failure}")
-    print(f"{len(seen)} commands, {len(not_run)} of them not run, {len(failures)} failures")
+    print(f"{len(seen)} commands on all pages, {len(not_run)} of them not run, {len(failures)} failures")
     return 1 if failures else 0
 
 
