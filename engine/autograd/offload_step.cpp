@@ -91,8 +91,11 @@ auto OffloadStep::scheduled(Call call) {
 SavedId OffloadStep::pack(const at::Tensor& value) {
   if (StepListener* const listener = listener_) listener->on_pack_begin();
   const HookScope scope(*this);
-  device_.check_compute_stream();
+  const OtherStreams others = contents_.other_streams();
+  device_.check_compute_stream(others);
   PackRequest request = contents_.describe(value, torch::autograd::get_current_node() != nullptr);
+  if (others != OtherStreams::kNone && request.movability == Movability::kMovable)
+    device_.check_stream_of(value.storage());
   const SavedId tensor = executor_.hold(value);
   const RuledPlacement rule = rule_for(tensor, value, request);
   // A recording proves beforehand that no two tensors of different types share an encoded copy.

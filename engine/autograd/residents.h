@@ -21,6 +21,8 @@ struct Residents {
   /// Returns true for a storage that is on the device only around its uses (see ParameterOffloader); empty:
   /// none is.
   std::function<bool(const c10::Storage&)> is_parameter_group{};
+  /// Returns true if the program gathers parameters on streams of its own (FSDP2); empty: it does not.
+  std::function<bool()> gathers_parameters{};
 
   /// Adds a tensor with its role; a parameter also to `parameters`. Its storage has the role only if
   /// `allocator` has allocated it.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Storage.h>
+
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -9,6 +11,12 @@
 #include "traces/model/work.h"
 
 namespace offprof {
+
+/// Streams that a program uses beside the one that its model computes on.
+enum class OtherStreams : std::uint8_t {
+  kNone,
+  kOfParameters,  ///< they gather parameters and reduce gradients (FSDP2), and use no saved tensor
+};
 
 /// The stream that the model computes on, and its clock.
 class ComputeStream {
@@ -21,9 +29,13 @@ class ComputeStream {
   virtual ~ComputeStream() = default;
 
   /// Throws Error (input) if the model computes on another stream than the one that copies are ordered with:
-  /// if the calling thread does so now, or if memory was allocated for another stream before.
-  virtual void check_compute_stream() {}
-  /// Returns the Error that check_compute_stream threw last since the last call, if any. See
+  /// if the calling thread does so now, or if memory was allocated for another stream before and `others`
+  /// does not allow that.
+  virtual void check_compute_stream(OtherStreams others) { (void)others; }
+  /// Throws Error (input) if the storage's memory belongs to another stream than the compute stream: it could
+  /// be used again before a copy of it has ended.
+  virtual void check_stream_of(const c10::Storage& storage) { (void)storage; }
+  /// Returns the Error that these two threw last since the last call, if any. See
   /// take_host_refusal.
   virtual std::optional<Error> take_stream_refusal() { return std::nullopt; }
 

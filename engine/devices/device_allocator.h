@@ -19,8 +19,9 @@ using AllocationId = std::int64_t;
 class AllocationListener {
  public:
   virtual ~AllocationListener() = default;
-  virtual void on_alloc(AllocationId id, Bytes bytes) = 0;
-  virtual void on_free(AllocationId id, Bytes bytes) = 0;
+  /// `stream` is that of the caching allocator's pool: see kComputeStream.
+  virtual void on_alloc(AllocationId id, Bytes bytes, std::int32_t stream) = 0;
+  virtual void on_free(AllocationId id, Bytes bytes, std::int32_t stream) = 0;
   /// The caching allocator now holds `reserved_bytes` of the device's memory.
   virtual void on_reserved(Bytes reserved_bytes) { (void)reserved_bytes; }
 };

@@ -21,12 +21,12 @@ class MemoryNotes final : public AllocationListener {
   MemoryNotes(const MemoryNotes&) = delete;
   MemoryNotes& operator=(const MemoryNotes&) = delete;
 
-  void on_alloc(AllocationId id, Bytes bytes) override {
+  void on_alloc(AllocationId id, Bytes bytes, std::int32_t /*stream*/) override {
     if (bytes == 0) return;
     number_of_.emplace(id, static_cast<std::int32_t>(number_of_.size()));
     memory_.push_back({bytes, -1});
   }
-  void on_free(AllocationId id, Bytes /*bytes*/) override {
+  void on_free(AllocationId id, Bytes /*bytes*/, std::int32_t /*stream*/) override {
     if (const auto found = number_of_.find(id); found != number_of_.end())
       memory_.push_back({0, found->second});
   }

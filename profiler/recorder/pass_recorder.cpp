@@ -169,6 +169,12 @@ void PassRecorder::take_note(RawKind kind, std::int64_t id, std::int64_t value) 
   note(kind, id, value);
 }
 
+void PassRecorder::note_memory(RawKind kind, AllocationId id, Bytes bytes, std::int32_t stream) {
+  const Turn turn(recorder_mutex);
+  if (stream != kComputeStream && recording_) pass_.streams[id] = stream;
+  note(kind, id, bytes);
+}
+
 /// Checks the calling thread when an operator begins or ends on it.
 void PassRecorder::see_thread() {
   const std::thread::id thread = std::this_thread::get_id();

@@ -73,15 +73,21 @@ class PassRecorder final : public StepListener, private AllocationListener {
     bool by_program = true;
   };
 
-  void on_alloc(AllocationId id, Bytes bytes) override { take_note(RawKind::kAlloc, id, bytes); }
-  void on_free(AllocationId id, Bytes bytes) override { take_note(RawKind::kFree, id, bytes); }
+  void on_alloc(AllocationId id, Bytes bytes, std::int32_t stream) override {
+    note_memory(RawKind::kAlloc, id, bytes, stream);
+  }
+  void on_free(AllocationId id, Bytes bytes, std::int32_t stream) override {
+    note_memory(RawKind::kFree, id, bytes, stream);
+  }
   void on_reserved(Bytes bytes) override { take_note(RawKind::kReserved, 0, bytes); }
   static std::unique_ptr<at::ObserverContext> op_begins(const at::RecordFunction& op);
   static void op_ends(const at::RecordFunction& op, at::ObserverContext* context);
 
-  /// Calls `note` from any thread. The private functions below it are called under the same lock.
+  /// Calls `note` from any thread. The private functions below it but note_memory are called under the same
+  /// lock.
   void take_note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
   void note(RawKind kind, std::int64_t id = 0, std::int64_t value = 0);
+  void note_memory(RawKind kind, AllocationId id, Bytes bytes, std::int32_t stream);
   void add(RawKind kind, std::int64_t id, std::int64_t value);
   void see_program_frees();
   void see_thread();

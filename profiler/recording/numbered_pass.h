@@ -202,8 +202,10 @@ class NumberedPass {
   }
 
   void add_storage(std::int64_t id, ProgramStorage storage) {
-    if (storage_index_.try_emplace(id, static_cast<std::int32_t>(storages_.size())).second)
-      storages_.push_back(storage);
+    if (!storage_index_.try_emplace(id, static_cast<std::int32_t>(storages_.size())).second) return;
+    if (const auto stream = pass_.streams.find(id); stream != pass_.streams.end())
+      storage.stream = stream->second;
+    storages_.push_back(storage);
   }
 
   const RecordedPass& pass_;

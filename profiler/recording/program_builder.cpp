@@ -93,6 +93,10 @@ std::string describe(const RecordedPass& pass, const NumberedPass& numbered, con
   OFFPROF_CHECK(false);  // no common events
 }
 
+bool same_memory(const ProgramStorage& a, const ProgramStorage& b) {
+  return a.bytes == b.bytes && a.stream == b.stream;
+}
+
 bool same_event(const RecordedPass& a, const NumberedPass& numbered_a, const Event& event_a,
                 const RecordedPass& b, const NumberedPass& numbered_b, const Event& event_b) {
   if (event_a.kind != event_b.kind) return false;
@@ -105,7 +109,7 @@ bool same_event(const RecordedPass& a, const NumberedPass& numbered_a, const Eve
     case EventKind::kFetch:
     case EventKind::kFetched:
     case EventKind::kSave:
-      return numbered_a.storages()[event_a.id].bytes == numbered_b.storages()[event_b.id].bytes;
+      return same_memory(numbered_a.storages()[event_a.id], numbered_b.storages()[event_b.id]);
     case EventKind::kPack:
       return event_a.id == event_b.id && a.saved[event_a.id].saved.layout == b.saved[event_b.id].saved.layout;
     default:

@@ -74,6 +74,8 @@ struct RawSaved {
 struct RecordedPass {
   std::vector<std::string> names;
   std::vector<RawEvent> events;
+  /// Streams of the allocations that are not of the compute stream: see ProgramStorage::stream.
+  std::unordered_map<std::int64_t, std::int32_t> streams;
   std::vector<RawSaved> saved;  ///< by saved tensor
   std::vector<RawCommand> commands;
   std::vector<char> escaped;  ///< by saved tensor

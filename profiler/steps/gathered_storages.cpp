@@ -34,8 +34,12 @@ void add_gathered_storage(const at::Tensor& tensor) {
   registry().is_used = true;
 }
 
+bool has_gathered_storages() {
+  return registry().is_used.load(std::memory_order_acquire);
+}
+
 bool is_gathered_storage(const c10::Storage& storage) {
-  if (!registry().is_used.load(std::memory_order_acquire)) return false;
+  if (!has_gathered_storages()) return false;
   const std::shared_lock lock(registry().mutex);
   return registry().storages.contains(storage.unsafeGetStorageImpl());
 }

@@ -13,4 +13,7 @@ void add_gathered_storage(const at::Tensor& tensor);
 /// Returns true if add_gathered_storage has noted the storage. Thread-safe.
 bool is_gathered_storage(const c10::Storage& storage);
 
+/// Returns true if add_gathered_storage has noted any. Thread-safe.
+bool has_gathered_storages();
+
 }  // namespace offprof

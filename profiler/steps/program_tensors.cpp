@@ -9,6 +9,7 @@ namespace offprof {
 Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& allocator) {
   Residents residents;
   residents.is_parameter_group = is_gathered_storage;
+  residents.gathers_parameters = has_gathered_storages;
   for (const at::Tensor& parameter : tensors.parameters)
     residents.add(parameter, StorageRole::kParameter, allocator);
   for (const at::Tensor& buffer : tensors.buffers) residents.add(buffer, StorageRole::kBuffer, allocator);

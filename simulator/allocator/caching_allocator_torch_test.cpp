@@ -210,9 +210,9 @@ class Twins {
   void continue_from_snapshot() {
     device_.release_cache();
     model_.empty_cache();
-    number_streams_as_they_appear();
-    const AllocatorState state =
+    AllocatorState state =
         *device_.allocator_state([](AllocationId id) { return static_cast<std::int32_t>(id); });
+    number_streams_as_here(state);
     holes_ += count_holes(state);
     model_ = CachingAllocator(written_and_read(state), limits_);
     EXPECT_EQ(model_.state(), state);
@@ -241,12 +241,15 @@ class Twins {
     return blocks_.size() > target_ ? 60 : 45;
   }
 
-  void number_streams_as_they_appear() {
-    auto next = streams_.begin() + 1;
-    for (const auto& segment : torch_cuda::snapshot({0, 0}, false).segments) {
-      const auto stream = std::find_if(next, streams_.end(),
-                                       [&](const auto& known) { return known.stream() == segment.stream; });
-      if (stream != streams_.end()) std::swap(*next++, *stream);
+  // Replaces the device's numbers of streams by their indices in streams_.
+  void number_streams_as_here(AllocatorState& state) const {
+    const auto segments = torch_cuda::snapshot({0, 0}, /*include_traces=*/false).segments;
+    ASSERT_EQ(segments.size(), state.segments.size());
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      const auto stream = std::find_if(streams_.begin(), streams_.end(), [&](const auto& known) {
+        return known.stream() == segments[i].stream;
+      });
+      state.segments[i].stream = static_cast<std::int32_t>(stream - streams_.begin());
     }
   }
 

@@ -36,6 +36,9 @@ Step::Step(const StepProgram& program, EngineCosts costs, std::span<const Transf
     if (program.storages[i].role != StorageRole::kActivation)
       residents_.push_back(static_cast<std::int32_t>(i));
   }
+  const auto is_on_other = [](const ProgramStorage& storage) { return storage.stream != kComputeStream; };
+  if (std::ranges::any_of(program.storages, is_on_other))
+    for (const ProgramStorage& storage : program.storages) streams_.push_back(storage.stream);
   add_requests(program);
   for (const Event& event : events_)
     if (event.kind == EventKind::kFetch || event.kind == EventKind::kSave)

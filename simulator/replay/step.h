@@ -47,6 +47,11 @@ class Step {
   bool escapes(SavedId tensor) const { return escapes_[tensor]; }
   /// Size of each storage, by storage index.
   std::span<const Bytes> storage_bytes() const { return storage_bytes_; }
+  /// Returns the stream of the caching allocator's pool for the storage, which may also be one that the
+  /// engine adds: see ProgramStorage::stream.
+  std::int32_t stream_of(std::int32_t storage) const {
+    return static_cast<std::size_t>(storage) < streams_.size() ? streams_[storage] : kComputeStream;
+  }
   /// Storages that exist before the step begins; resident_bytes includes their sizes.
   std::span<const std::int32_t> residents() const { return residents_; }
   Bytes resident_bytes() const { return resident_bytes_; }
@@ -79,6 +84,7 @@ class Step {
   std::vector<PackRequest> requests_;
   std::vector<char> escapes_;
   std::vector<Bytes> storage_bytes_;
+  std::vector<std::int32_t> streams_;  ///< by storage; empty: all are of the compute stream
   std::vector<std::int32_t> residents_;
   Bytes resident_bytes_ = 0;
   double most_copied_bytes_ = 0;

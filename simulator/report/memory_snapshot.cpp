@@ -16,7 +16,6 @@ using Handle = CachingAllocator::Handle;
 
 /// Address of the model's first segment: one that a CUDA device could have.
 constexpr Bytes kFirstAddress = Bytes{0x7f0000000000};
-constexpr CachingAllocator::Stream kComputeStream = 0, kCopyStream = 1;
 
 /// Returns the state at the start of the step. Without a caching allocator, the residents are allocated from
 /// an empty cache.
@@ -25,9 +24,9 @@ CachingAllocator allocator_of(const StepProgram& program, const StepRecord& reco
   CachingAllocator allocator{AllocatorSettings{}};
   Bytes unnamed = record.resident_bytes;
   for (std::size_t i = 0; i < program.storages.size(); ++i) {
-    const auto& [bytes, role] = program.storages[i];
+    const auto& [bytes, role, stream] = program.storages[i];
     if (role == StorageRole::kActivation || bytes == 0) continue;
-    allocator.allocate(bytes, kComputeStream, static_cast<std::int32_t>(i));
+    allocator.allocate(bytes, stream, static_cast<std::int32_t>(i));
     unnamed -= bytes;
   }
   for (const std::int32_t freed : record.freed_residents) unnamed += program.storages[freed].bytes;
@@ -84,10 +83,9 @@ class SnapshotWriter {
 
   void allocate(std::int32_t life, Nanoseconds at_ns) {
     const MemoryLife& made = record_.lives[life];
-    const auto stream = made.is_staging ? kCopyStream : kComputeStream;
-    handles_[life] = allocator_.allocate(made.bytes, stream, life + first_life_);
+    handles_[life] = allocator_.allocate(made.bytes, made.stream, life + first_life_);
     write_changed_segments(life, at_ns);
-    write_entry("alloc", life, allocator_.block_address(handles_[life]), made.bytes, stream, at_ns);
+    write_entry("alloc", life, allocator_.block_address(handles_[life]), made.bytes, made.stream, at_ns);
   }
 
   void free(std::int32_t life, Nanoseconds at_ns) {
@@ -95,10 +93,9 @@ class SnapshotWriter {
     if (block < 0) return;  // a resident in no block of the recorded state
     const MemoryLife& freed = record_.lives[life];
     const Bytes address = allocator_.block_address(block);
-    const auto stream = freed.is_staging ? kCopyStream : kComputeStream;
     allocator_.free(block);
     for (const char* action : {"free_requested", "free_completed"})
-      write_entry(action, life, address, freed.bytes, stream, at_ns);
+      write_entry(action, life, address, freed.bytes, freed.stream, at_ns);
     write_changed_segments(life, at_ns);
   }
 

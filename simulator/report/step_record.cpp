@@ -66,7 +66,9 @@ class StepRecorder final : public ReplayListener {
   void on_allocate(std::int32_t storage, Bytes bytes) override {
     if (bytes == 0) return;
     if (static_cast<std::size_t>(storage) >= open_.size()) open_.resize(std::size_t(storage) + 1, kNoLife);
-    open_[storage] = begin(life_of(storage, bytes));
+    MemoryLife life = life_of(storage, bytes);
+    life.stream = step_.stream_of(storage);
+    open_[storage] = begin(std::move(life));
   }
 
   void on_free(std::int32_t storage) override {
@@ -79,7 +81,7 @@ class StepRecorder final : public ReplayListener {
   }
 
   void on_staging(Bytes bytes) override {
-    MemoryLife life{.bytes = bytes, .is_staging = true, .origin = walk_.origin()};
+    MemoryLife life{.bytes = bytes, .stream = kCopyOutStream, .origin = walk_.origin()};
     if (command_) life.tensor = copy_fields(*command_)->tensor;
     end(begin(life));
   }

@@ -43,8 +43,8 @@ struct Origin {
 struct MemoryLife {
   Bytes bytes = 0;  ///< as requested, above 0
   MemoryKind kind = MemoryKind::kTemporary;
-  SavedId tensor = -1;      ///< the first saved tensor that it holds; -1: none
-  bool is_staging = false;  ///< memory of a dense copy, on the stream of copies
+  SavedId tensor = -1;                   ///< the first saved tensor that it holds; -1: none
+  std::int32_t stream = kComputeStream;  ///< of the caching allocator; kCopyOutStream for a dense copy
   /// The operator that made it, and the module and line of that operator, or of the saved tensor.
   Origin origin{};
 };

@@ -13,8 +13,7 @@ namespace {
 
 using Handle = CachingAllocator::Handle;
 constexpr Handle kNoBlock = -1;
-/// A copy that gathers a tensor first does so on its own stream, with memory from that stream's pool.
-constexpr CachingAllocator::Stream kComputeStream = 0, kCopyStream = 1;
+
 /// Passes the allocations of a replay on to the allocator, step after step.
 class CacheListener final : public ReplayListener {
  public:
@@ -39,7 +38,7 @@ class CacheListener final : public ReplayListener {
     if (static_cast<std::size_t>(storage) >= blocks_.size())
       blocks_.resize(static_cast<std::size_t>(storage) + 1, kNoBlock);
     if (bytes == 0) return;
-    blocks_[storage] = allocator_.allocate(bytes, kComputeStream);
+    blocks_[storage] = allocator_.allocate(bytes, step_.stream_of(storage));
     note_reserved();
   }
 
@@ -53,7 +52,7 @@ class CacheListener final : public ReplayListener {
   }
 
   void on_staging(Bytes bytes) override {
-    allocator_.free(allocator_.allocate(bytes, kCopyStream));
+    allocator_.free(allocator_.allocate(bytes, kCopyOutStream));
     note_reserved();
   }
 
@@ -80,7 +79,8 @@ class CacheListener final : public ReplayListener {
   Handle take_left_over(std::int32_t resident) {
     const auto sizes = step_.storage_bytes();
     for (std::size_t i = 0; i < sizes.size(); ++i)
-      if (blocks_[i] != kNoBlock && is_resident_[i] == 0 && sizes[i] == sizes[resident])
+      if (blocks_[i] != kNoBlock && is_resident_[i] == 0 && sizes[i] == sizes[resident] &&
+          step_.stream_of(static_cast<std::int32_t>(i)) == step_.stream_of(resident))
         return std::exchange(blocks_[i], kNoBlock);
     return kNoBlock;
   }

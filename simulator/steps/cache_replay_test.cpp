@@ -38,6 +38,17 @@ TEST(PredictCache, CountsWholeBlocksAndWholeSegments) {
   EXPECT_TRUE(prediction.fits);
 }
 
+TEST(PredictCache, MemoryFreedOnOneStreamServesThatStreamOnly) {
+  ProgramSketch sketch;
+  const auto gathered = sketch.alloc(30 * kMiB);
+  sketch.free(gathered);
+  sketch.free(sketch.alloc(30 * kMiB));
+  StepProgram program = on_gpu(sketch.program());
+  EXPECT_EQ(predict(program, "keep").use.reserved_peak_bytes, 50 * kMiB);
+  program.storages[gathered].stream = kFirstOtherStream;
+  EXPECT_EQ(predict(program, "keep").use.reserved_peak_bytes, 80 * kMiB);
+}
+
 TEST(PredictCache, ReloadsWithoutBytesTakeNoBlock) {
   Policy policy = preset_policy("offload");
   policy.threshold_bytes = 0;

@@ -378,12 +378,26 @@ TEST_F(CudaEdge, RefusesTensorsComputedOnAnotherStream) {
   EXPECT_THAT(message_of([&] { offloaded->pack(saved); }), HasSubstr("a CUDA stream of its own"));
 }
 
+TEST_F(CudaEdge, StreamsOfParametersAreAllowed) {
+  open(0);
+  auto residents = std::make_shared<Residents>();
+  residents->gathers_parameters = [] { return true; };
+  OffloadStep offloaded(device(), preset_policy("offload"), StepGuide(), residents, nullptr);
+  at::Tensor gathered;
+  {
+    const c10::StreamGuard on_another(other_stream());
+    gathered = tensor();
+  }
+  EXPECT_NO_THROW(offloaded.pack(tensor()));
+  EXPECT_THAT(message_of([&] { offloaded.pack(gathered); }), HasSubstr("a CUDA stream of its own"));
+}
+
 TEST_F(CudaEdge, ItsOwnCopyStreamsAreAllowed) {
   open(0);
   const HostMemory host(device(), kBytes);
   device().copy_out_densely(CopyQueue::kD2h, tensor().view({2, -1}).t(), host.get(), 0);
   device().synchronize();
-  EXPECT_NO_THROW(device().check_compute_stream());
+  EXPECT_NO_THROW(device().check_compute_stream(OtherStreams::kNone));
 }
 
 TEST_F(CudaEdge, RefusesBlockingLaunches) {

@@ -15,8 +15,8 @@ class DeviceMemory : public DeviceTest {};
 class Listener final : public AllocationListener {
  public:
   explicit Listener(AllocationId first) : first_(first) {}
-  void on_alloc(AllocationId id, Bytes bytes) override { note("alloc", id, bytes); }
-  void on_free(AllocationId id, Bytes bytes) override { note("free", id, bytes); }
+  void on_alloc(AllocationId id, Bytes bytes, std::int32_t) override { note("alloc", id, bytes); }
+  void on_free(AllocationId id, Bytes bytes, std::int32_t) override { note("free", id, bytes); }
   const std::vector<std::string>& calls() const { return calls_; }
 
  private:

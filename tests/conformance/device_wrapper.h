@@ -42,7 +42,8 @@ class DeviceWrapper : public Device {
   Bytes trim_host() override { return inner_.trim_host(); }
   std::optional<Error> take_host_refusal() override { return inner_.take_host_refusal(); }
 
-  void check_compute_stream() override { inner_.check_compute_stream(); }
+  void check_compute_stream(OtherStreams others) override { inner_.check_compute_stream(others); }
+  void check_stream_of(const c10::Storage& storage) override { inner_.check_stream_of(storage); }
   std::optional<Error> take_stream_refusal() override { return inner_.take_stream_refusal(); }
 
   Event copy(CopyQueue queue, const CopyRequest& request) override { return inner_.copy(queue, request); }

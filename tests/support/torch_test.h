@@ -65,8 +65,8 @@ class MemoryLog final : public AllocationListener {
   ~MemoryLog() override { device_.set_listener(nullptr); }
   MemoryLog(const MemoryLog&) = delete;
   MemoryLog& operator=(const MemoryLog&) = delete;
-  void on_alloc(AllocationId, Bytes bytes) override { changes.push_back(bytes); }
-  void on_free(AllocationId, Bytes bytes) override { changes.push_back(-bytes); }
+  void on_alloc(AllocationId, Bytes bytes, std::int32_t) override { changes.push_back(bytes); }
+  void on_free(AllocationId, Bytes bytes, std::int32_t) override { changes.push_back(-bytes); }
 
   std::vector<Bytes> changes;
 

@@ -50,7 +50,7 @@ void read_place(const JsonValue& json, AllocatorSegment& segment, std::int32_t n
 
 AllocatorSegment read_segment(const JsonValue& json, std::int32_t next_range) {
   AllocatorSegment segment;
-  segment.stream = static_cast<std::int32_t>(json.at("stream").as_integer(0, kMaxIndex));
+  segment.stream = static_cast<std::int32_t>(json.at("stream").as_integer(0, kMostStreams - 1));
   segment.is_large = json.at("pool").as_one_of(kPools) == 1;
   segment.is_expandable = json.at("expandable").as_bool();
   if (segment.is_expandable) read_place(json, segment, next_range);

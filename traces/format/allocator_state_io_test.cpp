@@ -67,9 +67,9 @@ TEST(CorruptAllocatorState, RejectsAFreeBlockThatNamesAStorage) {
               HasSubstr("a free block names a storage"));
 }
 
-TEST(CorruptAllocatorState, RejectsStreamsThatAreNotNumberedAsTheyAppear) {
-  EXPECT_THAT(error_with({{2, true, false, {{512, 0, false, -1}}}}),
-              HasSubstr("program.allocator.segments[0]: streams must be numbered in order of appearance"));
+TEST(CorruptAllocatorState, RejectsANumberThatNoStreamHas) {
+  EXPECT_THAT(error_with({{kMostStreams, true, false, {{512, 0, false, -1}}}}),
+              HasSubstr("program.allocator.segments[0].stream"));
 }
 
 TEST(CorruptAllocatorState, RejectsTouchingOrOverlappingPiecesOfAnAddressRange) {

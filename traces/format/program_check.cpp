@@ -116,11 +116,8 @@ class ProgramCheck {
     part_ = "allocator.segments";
     std::vector<char> seen(program_.storages.size(), 0);
     std::int64_t bytes = 0;
-    std::int32_t last_stream = 0;
     for (index_ = 0; index_ < allocator.segments.size(); ++index_) {
       const AllocatorSegment& segment = allocator.segments[index_];
-      require(segment.stream <= last_stream + 1, "streams must be numbered in order of appearance");
-      last_stream = std::max(last_stream, segment.stream);
       for (const AllocatorBlock& block : segment.blocks) {
         add(bytes, block.bytes, "bytes");
         if (block.storage >= 0) check_resident(block, seen);

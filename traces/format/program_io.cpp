@@ -30,6 +30,11 @@ void append_storages(std::string& out, const std::vector<ProgramStorage>& storag
   append(out, "\"storages\": {{\"roles\": \"{}\", \"bytes\": ",
          letters(storages, kRoleLetters, [](const auto& storage) { return storage.role; }));
   append_column(out, storages, [](const auto& storage) { return storage.bytes; });
+  const auto is_on_compute = [](const ProgramStorage& storage) { return storage.stream == kComputeStream; };
+  if (!std::ranges::all_of(storages, is_on_compute)) {
+    out += ", \"streams\": ";
+    append_column(out, storages, [](const auto& storage) { return storage.stream; });
+  }
   out += '}';
 }
 
@@ -123,6 +128,13 @@ std::vector<ProgramStorage> read_storages(const JsonValue& json) {
     storages[i] = {value, roles[i]};
   });
   bytes.release();
+  if (const auto streams = json.find("streams")) {
+    require_length(*streams, storages.size());
+    streams->each_integer(0, kMostStreams - 1, [&](std::size_t i, std::int64_t stream) {
+      storages[i].stream = static_cast<std::int32_t>(stream);
+    });
+    streams->release();
+  }
   return storages;
 }
 

@@ -96,6 +96,12 @@ TEST(ParseTrace, ReadsBackTheDenseStepProgram) {
   expect_same(read_back(trace), trace);
 }
 
+TEST(ParseTrace, ReadsBackTheStreamsOfStorages) {
+  Trace trace = sample_trace();
+  trace.program.storages[1].stream = kFirstOtherStream;
+  expect_same(read_back(trace), trace);
+}
+
 TEST(ParseTrace, ReadsBackTheSpreadOfTimes) {
   Trace trace = sample_trace();
   trace.program.compute_spread_ns.assign(trace.program.events.size(), 7);
@@ -311,6 +317,13 @@ TEST(CorruptTrace, RejectsAnUnknownName) {
   EXPECT_THAT(error_with("/ledger/0/reason", "whim"), HasSubstr("ledger[0].reason: 'whim' is not one of"));
   EXPECT_THAT(error_with("/program/saved/rows/0/2", "fixed"), HasSubstr("'fixed' is not one of movable"));
   EXPECT_THAT(error_with("/program/storages/roles", "PIX"), HasSubstr("letter 2 is \"X\""));
+}
+
+TEST(CorruptTrace, RejectsStreamsOfStoragesThatCannotBe) {
+  EXPECT_THAT(error_with("/program/storages/streams", json::array({0, kMostStreams, 0})),
+              HasSubstr("program.storages.streams[1]"));
+  EXPECT_THAT(error_with("/program/storages/streams", json::array({3})),
+              HasSubstr("program.storages.streams"));
 }
 
 TEST(CorruptTrace, RejectsAnUnknownPolicySetting) {

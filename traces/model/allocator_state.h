@@ -10,6 +10,16 @@
 
 namespace offprof {
 
+/// Numbers of the streams that memory of PyTorch's CUDA caching allocator belongs to: memory freed on one is
+/// used again on that one only. Streams of the program other than the compute stream have numbers from
+/// kFirstOtherStream, in the order in which they appear.
+inline constexpr std::int32_t kComputeStream = 0;
+inline constexpr std::int32_t kCopyOutStream =
+    1;  ///< offloading's copies to the host, which may gather first
+inline constexpr std::int32_t kCopyInStream = 2;
+inline constexpr std::int32_t kFirstOtherStream = 3;
+inline constexpr std::int32_t kMostStreams = 1024;  ///< numbers are below it
+
 /// A block of a segment, either allocated or free.
 struct AllocatorBlock {
   Bytes bytes = 0;
@@ -23,8 +33,8 @@ struct AllocatorBlock {
 
 /// Device memory that the allocator requested from CUDA in one piece. Its blocks are in address order.
 struct AllocatorSegment {
-  std::int32_t stream = 0;  ///< 0: the compute stream; the other streams are numbered as they appear
-  bool is_large = false;    ///< in the pool for blocks above 1 MiB
+  std::int32_t stream = kComputeStream;
+  bool is_large = false;  ///< in the pool for blocks above 1 MiB
   bool is_expandable = false;
   std::vector<AllocatorBlock> blocks;
   /// Number of the address range that an expandable segment is mapped into; -1: not expandable. A segment is

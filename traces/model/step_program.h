@@ -45,6 +45,7 @@ enum class Movability : std::uint8_t {
 struct ProgramStorage {
   Bytes bytes = 0;
   StorageRole role = StorageRole::kActivation;
+  std::int32_t stream = kComputeStream;  ///< of the caching allocator's pool that it comes from
 
   bool operator==(const ProgramStorage&) const = default;
 };

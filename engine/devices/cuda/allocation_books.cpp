@@ -72,7 +72,8 @@ void AllocationBooks::enter_older_blocks(c10::DeviceIndex device) {
     for (const auto& block : segment.blocks) {
       const auto bytes = static_cast<Bytes>(block.requested_size);
       if (block.allocated &&
-          live_.try_emplace(reinterpret_cast<const void*>(address), Live{next_id_, bytes}).second) {
+          live_.try_emplace(reinterpret_cast<const void*>(address), Live{next_id_, bytes, segment.stream})
+              .second) {
         ++next_id_;
         live_bytes_ += bytes;
       }
@@ -85,12 +86,13 @@ void AllocationBooks::enter_older_blocks(c10::DeviceIndex device) {
 void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {
   const std::lock_guard lock(mutex_);
   const AllocationId id = next_id_++;
-  live_[block] = {id, bytes};
+  live_[block] = {id, bytes, stream};
   live_bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
-  if (std::ranges::find(expected_streams_, stream) == expected_streams_.end()) saw_other_stream_ = true;
+  const std::int32_t number = number_of_locked(stream);
+  if (number >= kFirstOtherStream) saw_other_stream_ = true;
   if (watcher_ != nullptr) watcher_->block_allocated(block, bytes, stream);
-  if (listener_ != nullptr) listener_->on_alloc(id, bytes);
+  if (listener_ != nullptr) listener_->on_alloc(id, bytes, number);
 }
 
 void AllocationBooks::on_free(const void* block) {
@@ -101,7 +103,7 @@ void AllocationBooks::on_free(const void* block) {
   live_.erase(found);
   live_bytes_ -= freed.bytes;
   if (watcher_ != nullptr) watcher_->block_freed(block);
-  if (listener_ != nullptr) listener_->on_free(freed.id, freed.bytes);
+  if (listener_ != nullptr) listener_->on_free(freed.id, freed.bytes, number_of_locked(freed.stream));
 }
 
 void AllocationBooks::on_reserved(Bytes change) {
@@ -187,10 +189,31 @@ void AllocationBooks::set_capacity(std::optional<Bytes> bytes) {
   capacity_ = bytes;
 }
 
-void AllocationBooks::expect_streams(std::vector<void*> streams) {
+void AllocationBooks::number_streams(std::vector<void*> streams) {
   const std::lock_guard lock(mutex_);
-  expected_streams_ = std::move(streams);
+  streams_ = std::move(streams);
   saw_other_stream_ = false;
+}
+
+std::int32_t AllocationBooks::number_of_locked(void* stream) {
+  const auto found = std::ranges::find(streams_, stream);
+  const auto number = static_cast<std::int32_t>(found - streams_.begin());
+  if (found == streams_.end()) streams_.push_back(stream);
+  return number;
+}
+
+std::int32_t AllocationBooks::number_of(void* stream) {
+  const std::lock_guard lock(mutex_);
+  return number_of_locked(stream);
+}
+
+std::int32_t AllocationBooks::stream_of(const c10::Storage& storage) const {
+  if (storage.nbytes() == 0 || storage.device_type() != c10::DeviceType::CUDA) return kComputeStream;
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(storage.data_ptr().get_context());
+  if (found == live_.end()) return kComputeStream;
+  const auto stream = std::ranges::find(streams_, found->second.stream);
+  return static_cast<std::int32_t>(stream - streams_.begin());
 }
 
 bool AllocationBooks::saw_other_stream() const {

@@ -43,18 +43,24 @@ class AllocationBooks {
   /// must outlive its use here.
   void set_watcher(GpuBlocks* watcher);
   void set_capacity(std::optional<Bytes> bytes);  ///< the capacity that OutOfMemory reports
-  /// Sets the expected streams. Allocations for any other stream are noted from now on.
-  void expect_streams(std::vector<void*> streams);
+  /// Sets the streams by number: see kComputeStream. Others get numbers as they appear.
+  void number_streams(std::vector<void*> streams);
+  std::int32_t number_of(void* stream);
+  /// Returns true if memory of other streams was allocated since number_streams.
   bool saw_other_stream() const;
+  /// Returns the number of the stream that the storage's memory belongs to; kComputeStream for other memory.
+  std::int32_t stream_of(const c10::Storage& storage) const;
 
  private:
   struct Live {
     AllocationId id = 0;
     Bytes bytes = 0;
+    void* stream = nullptr;
   };
 
   AllocationBooks(c10::DeviceIndex device, Bytes device_bytes);
   void enter_older_blocks(c10::DeviceIndex device);
+  std::int32_t number_of_locked(void* stream);
   void on_alloc(const void* block, Bytes bytes, void* stream);
   void on_free(const void* block);
   void on_reserved(Bytes change);
@@ -70,7 +76,7 @@ class AllocationBooks {
   std::optional<OutOfMemory> out_of_memory_;
   AllocationListener* listener_ = nullptr;
   GpuBlocks* watcher_ = nullptr;
-  std::vector<void*> expected_streams_;
+  std::vector<void*> streams_;  ///< by number
   std::atomic<bool> saw_other_stream_ = false;
 };
 

@@ -63,7 +63,7 @@ CudaDevice::CudaDevice(c10::DeviceIndex index)
                    c10::cuda::getStreamFromPool(false, index).stream(), index,
                    [this](Nanoseconds steady) { return origin_ns_ + steady - origin_steady_ns_; }),
       compute_event_(make_untimed_event()) {
-  books_.expect_streams({compute_, stream_of(CopyQueue::kD2h), stream_of(CopyQueue::kH2d)});
+  books_.number_streams({compute_, stream_of(CopyQueue::kD2h), stream_of(CopyQueue::kH2d)});
   forget_marks();
 }
 
@@ -123,13 +123,11 @@ std::optional<AllocatorState> CudaDevice::allocator_state(
   AllocatorState state;
   const auto snapshot = allocator::snapshot({0, 0}, /*include_traces=*/false);
   state.settings = snapshot.config_metadata.last_allocator_settings;
-  std::map<void*, std::int32_t> streams = {{compute_, 0}};
   std::map<std::size_t, std::int32_t> ranges;  // keyed by their begin
   for (const auto& info : snapshot.segments) {
     if (info.device != index_) continue;
     AllocatorSegment& segment = state.segments.emplace_back();
-    segment.stream =
-        streams.try_emplace(info.stream, static_cast<std::int32_t>(streams.size())).first->second;
+    segment.stream = books_.number_of(info.stream);
     segment.is_large = info.is_large;
     segment.is_expandable = info.is_expandable;
     if (info.is_expandable) {
@@ -178,13 +176,21 @@ std::vector<std::string> CudaDevice::take_notes() {
 
 /// Offloaded tensors are copied, dropped and reloaded in the order of the default stream. Another stream that
 /// uses them is not ordered with it, and would read whatever is there at that time.
-void CudaDevice::check_compute_stream() {
+void CudaDevice::check_compute_stream(OtherStreams others) {
   const cudaStream_t current = c10::cuda::getCurrentCUDAStream(index_).stream();
-  if (current == compute_ && !books_.saw_other_stream()) return;
+  if (current != compute_ || (others == OtherStreams::kNone && books_.saw_other_stream())) refuse_streams();
+}
+
+void CudaDevice::check_stream_of(const c10::Storage& storage) {
+  if (books_.stream_of(storage) >= kFirstOtherStream) refuse_streams();
+}
+
+void CudaDevice::refuse_streams() {
   stream_refusal_ = input_error(
       "the model computes on a CUDA stream of its own, but offprof tracks only the default stream of cuda:" +
           std::to_string(index_),
-      "run the model on the default stream: remove torch.cuda.stream or StreamContext");
+      "run the model on the default stream: remove torch.cuda.stream or StreamContext; shard with FSDP2 "
+      "(fully_shard), not FSDP1");
   throw Error(*stream_refusal_);
 }
 

@@ -68,7 +68,8 @@ class CudaDevice : public Device {
   Bytes trim_host() override;
   std::optional<Error> take_host_refusal() override { return std::exchange(host_refusal_, std::nullopt); }
   std::vector<std::string> take_notes() override;
-  void check_compute_stream() override;
+  void check_compute_stream(OtherStreams others) override;
+  void check_stream_of(const c10::Storage& storage) override;
   std::optional<Error> take_stream_refusal() override { return std::exchange(stream_refusal_, std::nullopt); }
 
   Event copy(CopyQueue queue, const CopyRequest& request) override;
@@ -122,6 +123,7 @@ class CudaDevice : public Device {
     cudaEvent_t before = nullptr, after = nullptr;  ///< around the wait, on the compute stream
   };
 
+  [[noreturn]] void refuse_streams();
   Queue& queue(CopyQueue which) { return queues_[static_cast<std::size_t>(which)]; }
   /// Orders later work of the queue after the work that the compute stream has so far.
   void follow_compute(Queue& queue);

@@ -61,7 +61,8 @@ c10::DataPtr CountedAllocator::allocate(std::size_t bytes) {
   live_bytes_ += static_cast<Bytes>(bytes);
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
   most_live_bytes_ = std::max(most_live_bytes_, live_bytes_);
-  if (listener_ != nullptr) listener_->on_alloc(header_of(data)->id, static_cast<Bytes>(bytes));
+  if (listener_ != nullptr)
+    listener_->on_alloc(header_of(data)->id, static_cast<Bytes>(bytes), kComputeStream);
   return {data, data, &CountedAllocator::free, cpu};
 }
 
@@ -86,7 +87,7 @@ void CountedAllocator::take_back(void* data) {
   const std::lock_guard lock(mutex_);
   const Header header = *header_of(data);
   live_bytes_ -= header.bytes;
-  if (listener_ != nullptr) listener_->on_free(header.id, header.bytes);
+  if (listener_ != nullptr) listener_->on_free(header.id, header.bytes, kComputeStream);
   if (header.bytes < kLeastKept || kept_bytes_ + header.bytes > most_live_bytes_)
     return std::free(header_of(data));
   kept_[header.bytes].push_back(header_of(data));
