@@ -10,6 +10,9 @@ namespace offprof {
 /// one.
 std::unique_ptr<Subcommand> make_advise_command();
 
+/// Creates `offprof calibrate`, which measures a GPU and writes its profile.
+std::unique_ptr<Subcommand> make_calibrate_command();
+
 /// Creates `offprof diff BASE NEW`, which shows the differences between two runs. It does not judge them;
 /// `offprof gate` does.
 std::unique_ptr<Subcommand> make_diff_command();

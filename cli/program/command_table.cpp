@@ -75,6 +75,10 @@ const std::vector<CommandEntry>& command_table() {
        "  offprof exec --world-size 64 --nodes 8 --rank 0,63 -- python train.py\n"
        "  offprof exec --format json -o memory.json -- torchrun --nproc-per-node 2 train.py\n",
        make_exec_command},
+      {"calibrate", "Measure a GPU, and write its profile for the virtual GPU",
+       "  offprof calibrate -o my-gpu.json\n"
+       "  offprof calibrate --device cuda:1 --like h100-80gb -o my-gpu.json\n",
+       make_calibrate_command},
       {"doctor", "Check this machine: what works, what is missing and how to fix it",
        "  offprof doctor\n"
        "  offprof doctor --format json\n",

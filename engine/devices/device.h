@@ -11,6 +11,7 @@
 #include "engine/devices/device_allocator.h"
 #include "engine/devices/disk/device_disk.h"
 #include "engine/devices/host_allocator.h"
+#include "engine/devices/virtual_gpu/model/profile.h"
 
 namespace offprof {
 
@@ -24,6 +25,9 @@ class Device : public DeviceAllocator, public HostAllocator, public CopyEngine, 
   virtual c10::Device torch_device() const = 0;
   /// Describes the device for the trace (`CPU, 2 cores`), without anything that identifies the machine.
   virtual std::string description() const = 0;
+  /// Returns what the driver reports of the GPU, without the other figures of a profile; nullopt: it is no
+  /// GPU.
+  virtual std::optional<DeviceProfile> gpu_properties() const { return std::nullopt; }
   /// Returns true if nothing is computed: tensors have no values and times are modelled.
   virtual bool is_virtual() const { return false; }
   /// Returns why no step of this model can be predicted on the device, if the steps so far have shown it,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/devices/disk/device_disk.h"
+#include "engine/devices/virtual_gpu/model/gpu_fit.h"
 #include "engine/models/zoo/catalog.h"
 #include "engine/scheduler/scheduler.h"
 #include "traces/base/error.h"
@@ -124,6 +125,8 @@ class EnginePlugin {
   /// the others continue. Throws like run.
   virtual ComparisonResult compare(const RunRequest& request, const Comparison& comparison,
                                    const Progress& progress) = 0;
+  /// Measures a GPU for a profile: see measure_gpu.
+  virtual GpuMeasurements measure_gpu(const std::string& device, const Progress& progress) = 0;
   /// Writes a zoo model with its input specs inside. `sizes` overrides defaults of
   /// engine/models/zoo/catalog.h, which describes `weights` too.
   virtual void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes,

@@ -6,6 +6,7 @@
 #include "engine/autograd/autograd_engine.h"
 #include "engine/devices/factory/device_factory.h"
 #include "engine/models/archives/build.h"
+#include "profiler/calibration/gpu_measurement.h"
 #include "profiler/cupti/open_tracer.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/plugin/plugin.h"
@@ -56,6 +57,11 @@ class Plugin final : public EnginePlugin {
                            const Progress& progress) override {
     const auto device = open_device(request);
     return comparison_job(request, comparison, *device, progress);
+  }
+
+  GpuMeasurements measure_gpu(const std::string& name, const Progress& progress) override {
+    const auto device = make_device(name, {});
+    return offprof::measure_gpu(*device, progress);
   }
 
   void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>& sizes,

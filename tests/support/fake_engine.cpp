@@ -18,6 +18,9 @@ class FakeEngine : public EnginePlugin {
   ComparisonResult compare(const RunRequest&, const Comparison&, const Progress&) override {
     throw input_error("the fake engine trains nothing");
   }
+  GpuMeasurements measure_gpu(const std::string&, const Progress&) override {
+    throw input_error("the fake engine measures nothing");
+  }
   void make_zoo_model(const std::string& name, const std::map<std::string, std::int64_t>&, std::uint64_t,
                       const std::string& path, const ZooWeights&) override {
     std::ofstream(path) << name;

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "engine/devices/cuda/cuda_call.h"
+#include "engine/devices/cuda/gpu_properties.h"
 #include "engine/devices/cuda/on_device.h"
 #include "traces/base/steady_clock.h"
 
@@ -98,6 +99,10 @@ void CudaDevice::set_capacity(std::optional<Bytes> bytes) {
   books_.set_capacity(bytes);
   const double share = bytes ? static_cast<double>(*bytes) / static_cast<double>(total_bytes_) : 1.0;
   allocator::setMemoryFraction(std::min(share, own_fraction_), index_);
+}
+
+std::optional<DeviceProfile> CudaDevice::gpu_properties() const {
+  return properties_of_gpu(index_);
 }
 
 std::optional<CacheUse> CudaDevice::cache_use() const {

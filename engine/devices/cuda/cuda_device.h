@@ -39,6 +39,7 @@ class CudaDevice : public Device {
   c10::Device torch_device() const override { return {c10::kCUDA, index_}; }
   std::string description() const override;
   std::optional<Bytes> memory_bytes() const override { return total_bytes_; }
+  std::optional<DeviceProfile> gpu_properties() const override;
 
   std::optional<AllocationId> allocation_of(const c10::Storage& storage) const override {
     return books_.id_of(storage);
