@@ -1,13 +1,17 @@
 #include "cli/advice/child_recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "cli/advice/failure_reason.h"
 #include "cli/plugin/foreground_command.h"
 #include "cli/reports/advice/way_words.h"
+#include "cli/reports/next_command.h"
 #include "cli/reports/tuned_configuration.h"
 #include "traces/format/policy_io.h"
 #include "traces/format/trace_io.h"
@@ -16,12 +20,8 @@
 namespace offprof {
 namespace {
 
-/// Memory of a recording on a virtual GPU: more than any step needs, so that steps that do not fit are
-/// recorded.
-constexpr const char* kAmpleMemory = "2TiB";
-
 void add(std::vector<std::string>& words, const std::vector<std::string>& options) {
-  words.insert(std::ranges::find(words, "--"), options.begin(), options.end());
+  words = with_options(std::move(words), options);
 }
 
 }  // namespace
@@ -43,26 +43,54 @@ std::vector<std::string> ChildRecorder::program_of(const Configuration& configur
   return configuration.size ? resizer_->resized(program_, *plain_, *configuration.size) : program_;
 }
 
+/// Runs on a virtual GPU do not disturb each other's times. Each takes a core, and memory for a trace.
+std::size_t ChildRecorder::runs_at_once() const {
+  constexpr unsigned kMostAtOnce = 4;
+  return is_virtual_ ? std::clamp(std::thread::hardware_concurrency(), 1U, kMostAtOnce) : 1;
+}
+
 std::vector<RecordedStep> ChildRecorder::record(const std::vector<Configuration>& configurations) {
   std::vector<RecordedStep> recorded;
-  for (const Configuration& configuration : configurations) {
-    recorded.push_back(record(configuration));
-    if (plain_ == nullptr) plain_ = recorded.back().trace;
+  for (std::size_t first = 0; first < configurations.size(); first += runs_at_once()) {
+    const std::size_t count = std::min(runs_at_once(), configurations.size() - first);
+    record_at_once(std::span(configurations).subspan(first, count), recorded);
+    if (plain_ == nullptr) plain_ = recorded.front().trace;
   }
   return recorded;
 }
 
-RecordedStep ChildRecorder::record(const Configuration& configuration) {
+void ChildRecorder::record_at_once(std::span<const Configuration> configurations,
+                                   std::vector<RecordedStep>& recorded) {
+  std::vector<ProgramRun> runs;
+  const auto path_of = [&](std::size_t i) { return folder_.file(fmt::format("trace{}.json", i)); };
+  const auto errors_of = [&](std::size_t i) { return folder_.file(fmt::format("errors{}.txt", i)); };
+  for (std::size_t i = 0; i < configurations.size(); ++i) {
+    progress_("recording " + name_of(configurations[i]));
+    runs.push_back(
+        {recording_words(configurations[i], path_of(i)), variables_of(configurations[i]), errors_of(i)});
+  }
+  const std::vector<int> statuses = run_this_program(runs);
+  for (std::size_t i = 0; i < configurations.size(); ++i)
+    recorded.push_back(
+        statuses[i] == 0
+            ? recorded_step(configurations[i], path_of(i))
+            : RecordedStep{
+                  configurations[i], nullptr, failure_reason(read_file(errors_of(i)), statuses[i]), {}});
+}
+
+std::vector<std::string> ChildRecorder::recording_words(const Configuration& configuration,
+                                                        const std::string& path) const {
   std::vector<std::string> words = program_of(configuration);
-  const std::string path = folder_.file("trace.json");
   add(words, configuration_words(with_configuration({}, configuration)));
-  progress_("recording " + name_of(configuration));
   add(words, {"--policy", "keep", "--transforms", "recompute", "-q", "-o", path});
   if (is_virtual_) add(words, {"--device-memory", kAmpleMemory});
   // One measured step suffices: predictions follow the allocator through as many as a run measures.
   if (!is_script_) add(words, {"--steps", "1"});
-  if (const int status = run(words, configuration.expands_segments); status != 0)
-    return {configuration, nullptr, failure_reason(read_file(errors_), status), {}};
+  return words;
+}
+
+/// Reads and removes the trace of a recording.
+RecordedStep ChildRecorder::recorded_step(const Configuration& configuration, const std::string& path) const {
   auto trace = std::make_shared<Trace>(read_trace(path));
   std::filesystem::remove(path);
   trace->settings.device_memory_bytes.reset();
@@ -71,21 +99,22 @@ RecordedStep ChildRecorder::record(const Configuration& configuration) {
 }
 
 std::optional<Metrics> ChildRecorder::confirm(const Way& way) {
-  const std::string policy = folder_.file("policy.json"), path = folder_.file("confirmed.json");
+  const std::string policy = folder_.file("policy.json"), path = folder_.file("confirmed.json"),
+                    errors = folder_.file("errors.txt");
   write_file(policy, format_policy_file(policy_file_of(way)));
   std::vector<std::string> words = words_of_way(program_of(way.configuration), way, policy);
   add(words, {"-q", "-o", path});
-  if (const int status = run(words, way.configuration.expands_segments); status != 0) {
-    confirmation_failure_ = failure_reason(read_file(errors_), status);
+  if (const int status = run_this_program({{words, variables_of(way.configuration), errors}}).front();
+      status != 0) {
+    confirmation_failure_ = failure_reason(read_file(errors), status);
     return std::nullopt;
   }
   return read_trace(path).metrics;
 }
 
-int ChildRecorder::run(const std::vector<std::string>& words, bool expands_segments) const {
-  std::map<std::string, std::string> variables;
-  if (expands_segments) variables[kAllocatorVariable] = kExpandableSegments;
-  return run_this_program(words, variables, errors_);
+std::map<std::string, std::string> ChildRecorder::variables_of(const Configuration& configuration) {
+  if (!configuration.expands_segments) return {};
+  return {{kAllocatorVariable, kExpandableSegments}};
 }
 
 }  // namespace offprof

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,18 +17,23 @@ namespace offprof {
 inline constexpr const char* kAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
 inline constexpr const char* kExpandableSegments = "expandable_segments:True";
 
-/// Records configurations of a program by runs of this executable, one process each. Its files are in a
-/// scratch folder.
+/// Memory of a recording on a virtual GPU: more than any step needs, so that steps that do not fit are
+/// recorded.
+inline constexpr const char* kAmpleMemory = "2TiB";
+
+/// Records configurations of a program by runs of this executable, one process each; on a virtual GPU several
+/// at a time. Its files are in a scratch folder.
 class ChildRecorder : public SizedStepRecorder {
  public:
-  /// `program`: see words_of_way. `is_script`: the program is a training script, whose model offprof cannot
-  /// configure. `progress` is called with the flags of each run.
+  /// `program`: see words_of_way. `is_script`: the program is a training script, whose modules can be
+  /// checkpointed, but which cannot be configured otherwise. `progress` is called with the flags of each run.
   /// `resizer`: for configurations with a size; nullopt: there are none.
   ChildRecorder(std::vector<std::string> program, bool is_script, bool is_virtual,
                 std::optional<StepResizer> resizer, std::function<void(const std::string&)> progress);
 
   std::vector<RecordedStep> existing() override { return {}; }
   bool configures_model() const override { return !is_script_; }
+  bool configures_checkpointing() const override { return true; }
   bool configures_allocator() const override;
   std::vector<RecordedStep> record(const std::vector<Configuration>& configurations) override;
   std::optional<Metrics> confirm(const Way& way) override;
@@ -43,17 +49,17 @@ class ChildRecorder : public SizedStepRecorder {
   const std::string& confirmation_failure() const { return confirmation_failure_; }
 
  private:
-  RecordedStep record(const Configuration& configuration);
-  /// Runs offprof with these words. Returns its exit status; its standard error is in `errors_`. Throws
-  /// EndedBySignal if it was interrupted.
-  int run(const std::vector<std::string>& words, bool expands_segments) const;
+  std::size_t runs_at_once() const;
+  void record_at_once(std::span<const Configuration> configurations, std::vector<RecordedStep>& recorded);
+  std::vector<std::string> recording_words(const Configuration& configuration, const std::string& path) const;
+  RecordedStep recorded_step(const Configuration& configuration, const std::string& path) const;
+  static std::map<std::string, std::string> variables_of(const Configuration& configuration);
 
   std::vector<std::string> program_;
   bool is_script_, is_virtual_;
   std::optional<StepResizer> resizer_;
   std::function<void(const std::string&)> progress_;
   ScratchFolder folder_;
-  std::string errors_ = folder_.file("errors.txt");
   std::shared_ptr<const Trace> plain_;
   std::string confirmation_failure_;
 };

@@ -1,16 +1,22 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "cli/advice/child_recorder.h"
+#include "cli/advice/demanding_rank.h"
 #include "cli/advice/trace_recorder.h"
 #include "cli/commands/commands.h"
 #include "cli/options/options.h"
+#include "cli/options/rank_options.h"
 #include "cli/options/script_options.h"
 #include "cli/plugin/foreground_command.h"
 #include "cli/reports/advice/advice_report.h"
 #include "cli/reports/advice/size_report.h"
 #include "cli/reports/advice/way_words.h"
+#include "cli/reports/advice/world_report.h"
 #include "cli/reports/next_command.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
 #include "traces/base/error.h"
@@ -31,6 +37,7 @@ class AdviseCommand : public Subcommand {
     program_.add_to(app, "Training script (train.py) or TorchScript module (model.pt)");
     add_run_options(app);
     add_goal_options(app);
+    add_job_options(app);
     CLI::Option* traces =
         app.add_option("-t,--trace", traces_,
                        "Compare this trace of a run without recording; repeat --trace for the other "
@@ -39,8 +46,9 @@ class AdviseCommand : public Subcommand {
             ->expected(1)
             ->allow_extra_args(false)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    for (const char* name : {"PROGRAM", "--module", "--python", "--patience", "--shape", "--step-function",
-                             "--input", "--load", "--loss", "--optimizer", "--device", "--kernel-times"})
+    for (const char* name :
+         {"PROGRAM", "--module", "--python", "--patience", "--shape", "--step-function", "--input", "--load",
+          "--loss", "--optimizer", "--device", "--kernel-times", "--world-size"})
       traces->excludes(app.get_option(name));
     add_output_option(app, output_, "File for the policy of the recommended way (default: none)");
   }
@@ -97,6 +105,19 @@ class AdviseCommand : public Subcommand {
         ->group(kScriptGroup);
   }
 
+  void add_job_options(CLI::App& app) {
+    add_parsed_option(
+        app, "--world-size", "N|FROM..TO",
+        [this](const std::string& text) { world_sizes_ = parse_world_sizes(text); },
+        "Advise a rank of a job of N ranks, without the others; FROM..TO: find the least number of ranks "
+        "that "
+        "fits, of FROM, twice as many and so on")
+        ->group(kScriptGroup);
+    add_count_option(app, "--ranks-per-node", ranks_per_node_, 1, kMostRanks,
+                     "Ranks on a node, a device each, in jobs of more (default 8)")
+        ->group(kScriptGroup);
+  }
+
   bool is_of_size() const { return goal_ == Goal::kBatch || goal_ == Goal::kSequence; }
 
   /// Throws Error (input) for a script without --size-argument, and for a model with it.
@@ -117,6 +138,7 @@ class AdviseCommand : public Subcommand {
   ExitStatus advise_program(Context& context) {
     program_.choose_program(context.argv());
     program_.request();  // refuses a choice of steps that does not exist before anything is recorded
+    if (!world_sizes_.empty()) return advise_job(context);
     const std::vector<std::string> words = run_words();
     StatusLine status = context.status_line();
     const auto progress = progress_for(context, status);
@@ -129,6 +151,50 @@ class AdviseCommand : public Subcommand {
     report.peak_flops = peak_flops(device_);
     report.instructions.run = words_of_way(words, report.advice.recommended(), policy_path());
     return finish(context, std::move(report));
+  }
+
+  /// Finds the smallest of the world sizes that fits, and advises its most demanding rank.
+  ExitStatus advise_job(Context& context) {
+    refuse_other_than_jobs();
+    StatusLine status = context.status_line();
+    const auto progress = progress_for(context, status);
+    std::map<int, JobRank> ranks;
+    const WorldAdvice advice = advise_world_size(world_sizes_, [&](int world_size) {
+      progress(fmt::format("recording representative ranks of {}", world_size));
+      std::vector<std::string> words = with_options(run_words(), job_words(world_size));
+      const int rank = find_demanding_rank(words);
+      words = with_options(std::move(words), {"--rank", std::to_string(rank)});
+      auto recorder = std::make_unique<ChildRecorder>(words, true, true, std::nullopt, progress);
+      Advice found = advise(*recorder, request_, progress);
+      ranks[world_size] = {std::move(recorder), words};
+      return RankAdvice{rank, std::move(found)};
+    });
+    status.wipe();
+    const JobRank& best = ranks.at(advice.best_attempt().world_size);
+    WorldReport report{advice, {advice.best_attempt().found->advice, *best.recorder->plain_trace()}};
+    report.best.notes = notes_on(*best.recorder);
+    report.best.peak_flops = peak_flops(device_);
+    const Way& way = report.best.advice.recommended();
+    report.best.instructions.run = words_of_way(best.words, way, policy_path());
+    write_policy(context, way, report.best.instructions);
+    context.publish_beside(report, output_);
+    return way.is_within ? ExitStatus::kOk : ExitStatus::kCheckFailed;
+  }
+
+  void refuse_other_than_jobs() const {
+    if (!program_.is_script())
+      throw input_error("--world-size is for training scripts, and not for TorchScript modules");
+    if (!is_virtual(device_))
+      throw input_error("a rank without its peers needs a virtual GPU", "Add --device virtual.");
+    if (is_of_size()) throw input_error("--world-size is for --goal time and --goal memory");
+  }
+
+  /// Returns the options of `run` for a job of that size.
+  std::vector<std::string> job_words(int world_size) const {
+    const int nodes = world_size % ranks_per_node_ == 0 ? world_size / ranks_per_node_ : 1;
+    std::vector<std::string> words = {"--world-size", std::to_string(world_size)};
+    if (nodes > 1) words.insert(words.end(), {"--nodes", std::to_string(nodes)});
+    return words;
   }
 
   ExitStatus advise_largest(Context& context, ChildRecorder& recorder, StatusLine& status) {
@@ -154,8 +220,8 @@ class AdviseCommand : public Subcommand {
       notes.push_back("a run that was to confirm a way failed: " + failure);
     if (program_.is_script())
       notes.emplace_back(
-          "checkpointing, layer slices and parameter offload change the program, so that they are compared "
-          "for TorchScript modules only");
+          "layer slices and parameter offload change the program, so that they are compared for TorchScript "
+          "modules only");
     return notes;
   }
 
@@ -244,8 +310,16 @@ class AdviseCommand : public Subcommand {
     return found == profile.flops_per_second.end() ? 0 : found->second;
   }
 
+  /// Recorder of one rank of a job, and the words of a `run` of that rank.
+  struct JobRank {
+    std::unique_ptr<ChildRecorder> recorder;
+    std::vector<std::string> words;
+  };
+
   ScriptOptions program_;
   AdviceRequest request_;
+  std::vector<int> world_sizes_;  ///< ascending; empty: the program is no job of many ranks
+  int ranks_per_node_ = 8;
   Goal goal_ = Goal::kTime;
   std::vector<std::string> traces_, inputs_;
   std::string device_ = "virtual", kernel_times_, loaded_from_, loss_, optimizer_, output_, size_argument_;

@@ -67,6 +67,19 @@ TEST_F(AdviseCommandTest, RefusesATraceAndAProgram) {
   }
 }
 
+TEST_F(AdviseCommandTest, RefusesJobsThatItCannotRecord) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
+      {{"model.pt", "--world-size", "2"}, "--world-size is for training scripts"},
+      {{"train.py", "--world-size", "2", "--device", "host"}, "needs a virtual GPU"},
+      {{"train.py", "--world-size", "2", "--goal", "batch", "--size-argument", "--n"}, "for --goal time and"},
+      {{"train.py", "--world-size", "8..2"}, "2 is less than 8"}};
+  for (const auto& [words, message] : refused) {
+    const CliRun run = advise(words);
+    EXPECT_EQ(run.status, 2) << message;
+    EXPECT_THAT(unwrapped(run.err), HasSubstr(message));
+  }
+}
+
 TEST_F(AdviseCommandTest, RefusesSizesThatItCannotChange) {
   const auto error_of = [&](const std::vector<std::string>& words) {
     const CliRun run = advise(words);

@@ -264,11 +264,10 @@ class RunCommand : public Subcommand {
     if (output_ == "-" || commands_path_ == "-")
       throw input_error("the script writes to standard output itself", "Give a file: -o trace.json.gz");
     if (!inputs_.empty() || settings.loss != defaults.loss || settings.optimizer != defaults.optimizer ||
-        !settings.checkpointed.empty() || settings.slices || settings.parameters ||
-        request_.calibration != CalibrationEffort::kFull)
+        settings.slices || settings.parameters || request_.calibration != CalibrationEffort::kFull)
       throw input_error(
-          "--input, --loss, --optimizer, --checkpoint, --slices, --offload-params and --calibration are for "
-          "TorchScript modules, and not for scripts",
+          "--input, --loss, --optimizer, --slices, --offload-params and --calibration are for TorchScript "
+          "modules, and not for scripts",
           "Give the script's own arguments after --: offprof run train.py -- ARGS");
   }
 

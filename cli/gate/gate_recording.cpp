@@ -21,7 +21,7 @@ StepSummary figures_of_job(const GateJob& job) {
   const std::string trace = folder.file("trace.json"), errors = folder.file("errors.txt");
   std::vector<std::string> words = job.run_words;
   words.insert(std::ranges::find(words, "--"), {"-q", "-o", trace});
-  if (const int status = run_this_program(words, {}, errors); status != 0) {
+  if (const int status = run_this_program({{words, {}, errors}}).front(); status != 0) {
     const bool is_environment = status == static_cast<int>(ExitStatus::kEnvironment);
     throw Error(
         is_environment ? ErrorKind::kEnvironment : ErrorKind::kInput,

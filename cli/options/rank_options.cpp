@@ -13,8 +13,6 @@
 namespace offprof {
 namespace {
 
-/// More than the largest jobs have. A rank alone needs some memory for each other one.
-constexpr int kMostRanks = 1 << 20;
 /// Ranks that one command runs, one after the other.
 constexpr int kMostRanksRun = 1024;
 
@@ -52,6 +50,27 @@ std::vector<int> parse_ranks(const std::string& text) {
     if (comma == std::string_view::npos) return ranks;
     rest.remove_prefix(comma + 1);
   }
+}
+
+std::vector<int> parse_world_sizes(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  const auto number = [&](std::string_view part) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc{} || end != part.data() + part.size() || value < 1 || value > kMostRanks)
+      throw input_error(fmt::format("'{}' is not a number of ranks from 1 to {}", part, kMostRanks),
+                        "Give one, or a range: 8, or 1..64");
+    return value;
+  };
+  const std::string_view all = text;
+  const int first = number(all.substr(0, dots));
+  const int last = dots == std::string::npos ? first : number(all.substr(dots + 2));
+  if (last < first)
+    throw input_error(fmt::format("{} is less than {}", last, first), "Give the smaller one first.");
+  std::vector<int> sizes;
+  for (std::int64_t size = first; size < last; size *= 2) sizes.push_back(static_cast<int>(size));
+  sizes.push_back(last);
+  return sizes;
 }
 
 void add_rank_options(CLI::App& app, RankOptions& options, const std::string& group) {

@@ -8,6 +8,9 @@
 
 namespace offprof {
 
+/// More ranks than the largest jobs have. A rank alone needs some memory for each other one.
+inline constexpr int kMostRanks = 1 << 20;
+
 /// Job of many ranks, of which some run here, each alone.
 struct RankOptions {
   std::optional<int> world_size;  ///< nullopt: the command is no rank
@@ -21,6 +24,10 @@ struct RankOptions {
 /// Parses `0,3,8-11`: numbers and ranges, separated by commas, in that order. Throws Error (input) if it is
 /// something else, or names a rank twice.
 std::vector<int> parse_ranks(const std::string& text);
+
+/// Parses `8`, or `1..64`: 1, 2, 4 and so on, and the end itself. Returns the numbers of ranks, which ascend.
+/// Throws Error (input) if it is something else.
+std::vector<int> parse_world_sizes(const std::string& text);
 
 /// Adds `--world-size`, `--rank` and `--nodes`, to that group of the help if it is not empty.
 void add_rank_options(CLI::App& app, RankOptions& options, const std::string& group = "");

@@ -29,6 +29,18 @@ TEST(RankOptions, RejectsWhatIsNoListOfRanks) {
     EXPECT_THROW(parse_ranks(text), Error) << text;
 }
 
+TEST(WorldSizes, AreOneOrDoubleUpToTheLast) {
+  EXPECT_THAT(parse_world_sizes("8"), ElementsAre(8));
+  EXPECT_THAT(parse_world_sizes("1..8"), ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(parse_world_sizes("3..14"), ElementsAre(3, 6, 12, 14));
+  EXPECT_THAT(parse_world_sizes("5..5"), ElementsAre(5));
+}
+
+TEST(WorldSizes, AreNothingElse) {
+  for (const char* text : {"", "0", "8..", "..8", "8..4", "1-8", "1.8", "x", "1..2097152"})
+    EXPECT_THROW(parse_world_sizes(text), Error) << text;
+}
+
 TEST(RankOptions, RunsRankZeroByDefault) {
   RankOptions options = job(8, {}, 1);
   complete(options);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -186,21 +187,39 @@ bool was_sent(const siginfo_t& info) {
   return info.si_code <= 0;
 }
 
-ForegroundEnd wait_for(pid_t child, const HeldSignals& signals, const GroupWitness& group) {
-  ForegroundEnd end;
-  for (;;) {
+/// Waits until all children have ended. Returns their ends in the same order.
+std::vector<ForegroundEnd> wait_for(const std::vector<pid_t>& children, const HeldSignals& signals,
+                                    const GroupWitness& group) {
+  std::vector<ForegroundEnd> ends(children.size());
+  std::vector<char> has_ended(children.size(), 0);
+  int last_signal = 0;
+  while (std::ranges::count(has_ended, 0) > 0) {
     const std::optional<siginfo_t> info = signals.next_soon();
-    if (info && info->si_signo != SIGCHLD) {
-      end.signal = info->si_signo;
-      if (!group.has_seen(info->si_signo) && was_sent(*info)) ::kill(child, info->si_signo);
-      continue;
+    const bool is_signal = info && info->si_signo != SIGCHLD;
+    if (is_signal) last_signal = info->si_signo;
+    const bool passes_on = is_signal && !group.has_seen(info->si_signo) && was_sent(*info);
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (has_ended[i] != 0) continue;
+      if (passes_on) ::kill(children[i], info->si_signo);
+      // Without a signal too: another thread, such as one of LibTorch, may have taken that of the child.
+      int status = 0;
+      if (is_signal || waitpid(children[i], &status, WNOHANG) != children[i]) continue;
+      ends[i].status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      has_ended[i] = 1;
     }
-    // Without a signal too: another thread, such as one of LibTorch, may have taken that of the child.
-    int status = 0;
-    if (waitpid(child, &status, WNOHANG) != child) continue;
-    end.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    return end;
   }
+  for (ForegroundEnd& end : ends) end.signal = last_signal;
+  return ends;
+}
+
+std::vector<ForegroundEnd> run_all(const std::vector<ProgramRun>& commands, CommandOutput output) {
+  ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would take the exit status away
+  const HeldSignals signals;
+  const GroupWitness group(signals);
+  std::vector<pid_t> children;
+  for (const auto& [words, variables, error_path] : commands)
+    children.push_back(spawn(words, variables, signals.before(), output, error_path));
+  return wait_for(children, signals, group);
 }
 
 }  // namespace
@@ -208,20 +227,19 @@ ForegroundEnd wait_for(pid_t child, const HeldSignals& signals, const GroupWitne
 ForegroundEnd run_in_foreground(const std::vector<std::string>& words,
                                 const std::map<std::string, std::string>& variables, CommandOutput output,
                                 const std::string& error_path) {
-  ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would take the exit status away
-  const HeldSignals signals;
-  const GroupWitness group(signals);
-  return wait_for(spawn(words, variables, signals.before(), output, error_path), signals, group);
+  return run_all({{words, variables, error_path}}, output).front();
 }
 
-int run_this_program(const std::vector<std::string>& words,
-                     const std::map<std::string, std::string>& variables, const std::string& error_path) {
+std::vector<int> run_this_program(std::vector<ProgramRun> runs) {
   std::error_code error;
-  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe", error).string()};
-  command.insert(command.end(), words.begin(), words.end());
-  const ForegroundEnd end = run_in_foreground(command, variables, CommandOutput::kDiscarded, error_path);
-  if (end.signal != 0) throw EndedBySignal{end.signal};
-  return end.status;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  for (ProgramRun& run : runs) run.words.insert(run.words.begin(), program);
+  std::vector<int> statuses;
+  for (const ForegroundEnd& end : run_all(runs, CommandOutput::kDiscarded)) {
+    if (end.signal != 0) throw EndedBySignal{end.signal};
+    statuses.push_back(end.status);
+  }
+  return statuses;
 }
 
 }  // namespace offprof

@@ -37,10 +37,16 @@ ForegroundEnd run_in_foreground(const std::vector<std::string>& words,
                                 CommandOutput output = CommandOutput::kInherited,
                                 const std::string& error_path = {});
 
-/// Runs this program itself with those words, as run_in_foreground does, and discards its standard output;
-/// `error_path` is the file for its standard error. Returns its exit status. Throws EndedBySignal if this
-/// process received a signal meanwhile.
-int run_this_program(const std::vector<std::string>& words,
-                     const std::map<std::string, std::string>& variables, const std::string& error_path);
+/// A run of this program.
+struct ProgramRun {
+  std::vector<std::string> words;                ///< without the program's name
+  std::map<std::string, std::string> variables;  ///< set in its environment
+  std::string error_path;                        ///< file for its standard error
+};
+
+/// Runs this program itself, once for each of `runs`, all at the same time and each as run_in_foreground
+/// does. Discards their standard output. Returns their exit statuses. Throws EndedBySignal, after all have
+/// ended, if this process received a signal meanwhile.
+std::vector<int> run_this_program(std::vector<ProgramRun> runs);
 
 }  // namespace offprof

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <future>
 #include <thread>
 
@@ -83,6 +84,17 @@ TEST(ForegroundCommand, DoesNotLeaveSignalsBlocked) {
   sigset_t blocked;
   sigprocmask(SIG_SETMASK, nullptr, &blocked);
   EXPECT_FALSE(sigismember(&blocked, SIGTERM));
+}
+
+TEST(ForegroundCommand, RunsThisProgramSeveralTimesAtOnce) {
+  if (const char* const status = std::getenv("OFFPROF_TEST_EXIT")) std::_Exit(std::atoi(status));
+  const TestFolder folder;
+  const std::vector<std::string> this_case = {
+      "--gtest_filter=ForegroundCommand.RunsThisProgramSeveralTimesAtOnce"};
+  const std::vector<int> statuses =
+      run_this_program({{this_case, {{"OFFPROF_TEST_EXIT", "7"}}, folder / "first"},
+                        {this_case, {{"OFFPROF_TEST_EXIT", "3"}}, folder / "second"}});
+  EXPECT_THAT(statuses, testing::ElementsAre(7, 3));
 }
 
 TEST(ForegroundCommand, RejectsAnUnknownCommand) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "cli/reports/tuned_configuration.h"
 
@@ -57,11 +57,6 @@ std::vector<std::string> without(const std::vector<std::string>& words,
   return kept;
 }
 
-/// Adds options to a command line, before the `--` that separates the arguments of a script.
-void add_options(std::vector<std::string>& words, std::initializer_list<std::string> options) {
-  words.insert(std::ranges::find(words, "--"), options);
-}
-
 std::vector<std::string> words_after_program(const std::vector<std::string>& argv) {
   return argv.empty() ? argv : std::vector<std::string>(argv.begin() + 1, argv.end());
 }
@@ -107,10 +102,14 @@ std::string next_line(const std::vector<std::string>& words) {
   return "Next: " + command_line(words) + "\n";
 }
 
-std::vector<std::string> with_output(const std::vector<std::string>& argv, const std::string& output) {
-  std::vector<std::string> words = without(words_after_program(argv), kOutput);
-  add_options(words, {"-o", output});
+std::vector<std::string> with_options(std::vector<std::string> words,
+                                      const std::vector<std::string>& options) {
+  words.insert(std::ranges::find(words, "--"), options.begin(), options.end());
   return words;
+}
+
+std::vector<std::string> with_output(const std::vector<std::string>& argv, const std::string& output) {
+  return with_options(without(words_after_program(argv), kOutput), {"-o", output});
 }
 
 std::vector<std::string> run_with_policy(const Trace& trace, const std::string& policy_file) {
@@ -118,8 +117,7 @@ std::vector<std::string> run_with_policy(const Trace& trace, const std::string& 
   std::vector<std::string> words =
       is_of_run ? without(words_after_program(trace.argv), kOfOnePolicy) : run_of_settings(trace);
   if (exceeds_device(trace)) words = without(words, kDeviceMemory);
-  add_options(words, {"--policy", policy_file});
-  return words;
+  return with_options(std::move(words), {"--policy", policy_file});
 }
 
 std::string exact_bytes(Bytes bytes) {

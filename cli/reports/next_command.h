@@ -19,6 +19,10 @@ std::string command_line(const std::vector<std::string>& words);
 /// Returns the line `Next: offprof WORDS...`.
 std::string next_line(const std::vector<std::string>& words);
 
+/// Returns the words with options added, before the `--` that separates the arguments of a script.
+std::vector<std::string> with_options(std::vector<std::string> words,
+                                      const std::vector<std::string>& options);
+
 /// Returns the words of a command line without the program name, with its output redirected to another file.
 /// `argv` begins with the program name.
 std::vector<std::string> with_output(const std::vector<std::string>& argv, const std::string& output);

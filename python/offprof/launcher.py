@@ -106,13 +106,17 @@ class _Launch:
 
             connect_ranks(opened, place, said=Path(self.request["rank"]["said"]), is_alone=True)
             importlib.import_module("torch").cuda.set_device(place.local_rank)  # the recording's device
-        from offprof.code_locator import CodeLocator  # these import torch
+        from offprof.checkpointing import Checkpointing  # these import torch
+        from offprof.code_locator import CodeLocator
         from offprof.script_driver import ScriptDriver
 
         locator = CodeLocator()
         self.recording = extension.Recording(request_text, self._report_progress, locator.locate)
         patience = self.request["patience_seconds"]
-        self.driver = ScriptDriver(self.recording, extension.Phase, locator, self._finish, patience)
+        self.checkpointing = Checkpointing(self.request["run"]["settings"].get("checkpoint", []))
+        self.driver = ScriptDriver(
+            self.recording, extension.Phase, locator, self._finish, patience, self.checkpointing.close
+        )
 
     def _rank_place(self) -> RankPlace | None:
         """Returns the place of a program that is one rank of many; None: it is no rank."""
@@ -156,6 +160,8 @@ class _Launch:
         if name and not in_main:
             program_runner.watch_steps_in_module(module, name, self.driver.tick_by_hand)
         self.driver.watch.install()
+        if self.request["run"]["settings"].get("checkpoint"):
+            self.checkpointing.install()
         request = self.request
         program_runner.run_program(
             self.program, request["arguments"], request["is_module"], in_main, self.driver.tick_by_hand

@@ -45,6 +45,7 @@ class ScriptDriver:
         locator: CodeLocator,
         on_recorded: Callable[[], Afterwards],
         patience_seconds: float = float("inf"),
+        on_backward: Callable[[], None] = lambda: None,
     ) -> None:
         """Creates a driver whose watch is not installed yet.
 
@@ -54,6 +55,7 @@ class ScriptDriver:
             locator: learns the paths of the program's modules.
             on_recorded: called once everything is recorded; says what the program does then.
             patience_seconds: longest time until the first step.
+            on_backward: called when a backward pass begins.
         """
         self.watch = ProgramWatch(self)
         self.detector = StepDetector()
@@ -65,6 +67,7 @@ class ScriptDriver:
         self._on_recorded = on_recorded
         self._afterwards = Afterwards.STOP
         self._patience_seconds = patience_seconds
+        self._on_backward = on_backward
         self._began = time.monotonic()
         self._has_frozen = False
         self._takes_optimizers = True
@@ -99,6 +102,7 @@ class ScriptDriver:
     def on_backward_begin(self) -> None:
         """See ProgramListener; also raises InputError if the program's patience has ended."""
         self.backward_passes += 1
+        self._on_backward()
         self._check_patience()
         self._recording.begin_phase(self._phases.BACKWARD)
 

@@ -21,7 +21,7 @@ MEMORY = (
 )
 STEPS = ("--", "--steps", "40")
 # Of the recorded step itself. A replay repeats the waits for messages on other streams as they were recorded.
-TIME_ERROR = {"ddp": 0.01, "tensor_parallel": 0.01, "pipeline": 0.05}
+TIME_ERROR = {"ddp": 0.01, "fsdp2": 0.1, "tensor_parallel": 0.01, "pipeline": 0.05}
 Report = Callable[..., dict[str, Any]]
 
 
@@ -49,6 +49,26 @@ def test_other_policies_of_a_rank_are_predicted_to_the_byte(report_of: Report, t
         assert abs(replayed_ns - measured_ns) <= TIME_ERROR[name] * measured_ns
 
 
+def test_the_least_number_of_ranks_is_advised_and_fits(report_of: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = PROGRAMS / "fsdp2.py"
+    kept = report_of("run", script, "--world-size", 8, *STEPS)
+    budget = kept["ranks"][0]["measured"]["device_reserved_peak_bytes"]
+    limits = ("--memory-budget", f"{budget}B", "--max-slowdown", "1%", "-o", "policy.json")
+    advice = report_of("advise", script, "--world-size", "1..8", *limits, *STEPS)
+    assert advice["is_within"]
+    for attempt in advice["attempts"]:
+        taken = attempt["recommended"]["predicted"]["device_reserved_peak_bytes"]
+        assert (
+            (taken <= budget) == attempt["recommended"]["is_within"] == (attempt["world_size"] >= advice["world_size"])
+        )
+    recommended = advice["advice"]["recommended"]
+    if recommended["expandable_segments"]:
+        monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    measured = report_of(*advice["advice"]["run"])["ranks"][0]["measured"]
+    for figure in ("device_peak_bytes", "device_reserved_peak_bytes"):
+        assert measured[figure] == recommended["predicted"][figure] == recommended["measured"][figure]
+
+
 def test_a_rank_has_its_device_its_trace_and_its_name(offprof: Run, tmp_path: Path) -> None:
     script = PROGRAMS / "ddp.py"
     done = offprof("run", script, "--world-size", 16, "--nodes", 2, "--rank", 13, "-o", "t.json", *STEPS)
@@ -67,8 +87,8 @@ def test_representative_ranks_have_a_trace_each(offprof: Run, tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.glob("t.*")) == ["t.rank0.json.gz", "t.rank7.json.gz"]
 
 
-def test_sharding_that_needs_streams_of_its_own_is_refused(offprof: Run) -> None:
-    done = offprof("run", PROGRAMS / "fsdp2.py", "--world-size", 2, *STEPS)
+def test_fsdp1_is_refused_since_it_frees_memory_when_events_are_reached(offprof: Run) -> None:
+    done = offprof("run", PROGRAMS / "fsdp1.py", "--world-size", 2, *STEPS)
     assert done.returncode == 2
     assert "on a CUDA stream of its own" in done.stderr
 

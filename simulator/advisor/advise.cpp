@@ -44,7 +44,7 @@ class AdviceSearch {
       search_existing(existing);
     } else {
       search_base();
-      if (!nothing_is_best() && recorder_.configures_model()) search_configurations();
+      if (!nothing_is_best()) search_configurations();
     }
     if (!nothing_is_best()) polish();
     choose();
@@ -61,7 +61,8 @@ class AdviceSearch {
   Steps record(const std::vector<Configuration>& configurations) {
     std::vector<Configuration> missing;
     for (const Configuration& configuration : configurations)
-      if (find_step(configuration) == nullptr && !is_unrecorded(configuration))
+      if (find_step(configuration) == nullptr && !is_unrecorded(configuration) &&
+          std::ranges::find(missing, configuration) == missing.end())
         missing.push_back(configuration);
     if (!missing.empty())
       for (const RecordedStep& recorded : recorder_.record(missing)) prepare(recorded);
@@ -237,20 +238,26 @@ class AdviceSearch {
 
   /// Searches the configurations that need other recordings.
   void search_configurations() {
-    std::vector<ModuleFamily> families = module_families(base_->trace->program);
+    std::vector<ModuleFamily> families;
+    if (recorder_.configures_checkpointing()) families = module_families(base_->trace->program);
     if (families.size() > kMostFamilies) families.resize(kMostFamilies);
-    std::vector<Configuration> configurations(2, configured());
-    configurations[0].parameters = ParameterSettings{"host", {}};
-    configurations[1].slices = SliceSettings{};
-    configurations[1].parameters = ParameterSettings{"host", {}};
+    std::vector<Configuration> configurations;
     for (const ModuleFamily& family : families) configurations.push_back(checkpointing({family.pattern}));
+    if (recorder_.configures_model()) {
+      configurations.insert(configurations.end(), 2, configured());
+      configurations.back().parameters = ParameterSettings{"host", {}};
+      configurations.back().slices = SliceSettings{};
+      configurations[families.size()].parameters = ParameterSettings{"host", {}};
+    }
+    if (configurations.empty()) return;
     progress_(fmt::format("recording {} configurations of the model", configurations.size()));
     const auto steps = record(configurations);
-    if (steps[0]) add_configuration(*steps[0], "parameters on the host");
-    if (steps[1]) add_configuration(*steps[1], "layer slices");
+    for (std::size_t i = families.size(); i < steps.size(); ++i)
+      if (steps[i])
+        add_configuration(*steps[i], i == families.size() ? "parameters on the host" : "layer slices");
     std::vector<CheckpointedFamily> recorded;
     for (std::size_t i = 0; i < families.size(); ++i) {
-      const auto& all = steps[2 + i];
+      const auto& all = steps[i];
       if (all == nullptr) continue;
       const std::string name = checkpoint_name(families[i], families[i].paths.size());
       recorded.push_back({families[i], all, add_configuration(*all, name)});
@@ -262,7 +269,7 @@ class AdviceSearch {
       if (is_promising(recorded[i])) search_counts(recorded[i]);
     const CheckpointedFamily& outermost = *std::ranges::min_element(recorded, {}, &CheckpointedFamily::depth);
     search_first(outermost);
-    if (!advice_.ways[best_way()].is_within) search_least(outermost);
+    if (recorder_.configures_model() && !advice_.ways[best_way()].is_within) search_least(outermost);
   }
 
   /// Returns true if a few counts of the family tell that it may beat all ways so far.
@@ -329,10 +336,13 @@ class AdviceSearch {
     if (estimate >= family.paths.size()) return;
     progress_(fmt::format("recording the first {} of {} {} checkpointed", estimate, family.paths.size(),
                           family.pattern));
-    for (std::size_t count = std::max<std::size_t>(estimate, 2) - 1;
-         count <= std::min(estimate + 1, family.paths.size() - 1); ++count) {
-      const auto end = family.paths.begin() + static_cast<std::ptrdiff_t>(count);
-      const auto step = record({checkpointing({family.paths.begin(), end})}).front();
+    const std::size_t least = std::max<std::size_t>(estimate, 2) - 1;
+    const auto first = [&](std::size_t count) {
+      return checkpointing({family.paths.begin(), family.paths.begin() + static_cast<std::ptrdiff_t>(count)});
+    };
+    record({first(least), first(std::min(least + 1, family.paths.size() - 1))});
+    for (std::size_t count = least; count <= std::min(estimate + 1, family.paths.size() - 1); ++count) {
+      const auto step = record({first(count)}).front();
       if (step == nullptr) continue;
       const Way way =
           way_of(*step, checkpoint_name(family, count, true), predict(*step, preset_policy("keep")));

@@ -27,8 +27,10 @@ class StepRecorder {
   virtual ~StepRecorder() = default;
   /// Returns the recordings that exist already. If there are any, no others are asked for.
   virtual std::vector<RecordedStep> existing() = 0;
-  /// Returns true if checkpointing, slices and parameter offload can be recorded.
+  /// Returns true if layer slices and parameter offload can be recorded.
   virtual bool configures_model() const = 0;
+  /// Returns true if activation checkpointing can be recorded.
+  virtual bool configures_checkpointing() const { return configures_model(); }
   /// Returns true if the settings of PyTorch's allocator can be chosen.
   virtual bool configures_allocator() const = 0;
   /// Records a step that keeps everything in each configuration, and searches recompute steps. The result has

@@ -30,7 +30,7 @@ class SizeSearch {
   SizeAdvice run() {
     begin();
     search_base();
-    if (recorder_.configures_model()) search_configurations();
+    search_configurations();
     std::ranges::stable_sort(advice_.ways, {}, [](const SizedWay& way) {
       return std::pair(-way.size, *way.way.predicted.step_time_ns);
     });
@@ -76,14 +76,18 @@ class SizeSearch {
     Configuration host = base_, slices = base_, checkpointed = base_;
     host.parameters = slices.parameters = ParameterSettings{"host", {}};
     slices.slices = SliceSettings{};
-    search_configuration(host, "parameters on the host");
-    search_configuration(slices, "layer slices");
+    if (recorder_.configures_model()) {
+      search_configuration(host, "parameters on the host");
+      search_configuration(slices, "layer slices");
+    }
+    if (!recorder_.configures_checkpointing()) return;
     const std::vector<ModuleFamily> families = module_families(plain_->trace->program);
     if (families.empty()) return;
     const ModuleFamily& family = families.front();
     checkpointed.checkpointed = {family.pattern};
     const std::string name = checkpoint_name(family, family.paths.size());
     search_configuration(checkpointed, name);
+    if (!recorder_.configures_model()) return;
     host.checkpointed = checkpointed.checkpointed;
     search_configuration(host, name + ", parameters on the host");
   }

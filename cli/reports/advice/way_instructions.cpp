@@ -14,11 +14,6 @@ std::string environment_of(const WayInstructions& instructions) {
   return instructions.expands_segments ? "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True " : "";
 }
 
-std::vector<std::string> with_words(std::vector<std::string> words, std::initializer_list<std::string> more) {
-  words.insert(std::ranges::find(words, "--"), more);
-  return words;
-}
-
 bool offloads(const Policy& policy) {
   return policy.threshold_bytes.has_value() && !(policy.tensors && policy.tensors->empty());
 }
@@ -50,8 +45,8 @@ std::string exports_text(const WayInstructions& instructions, const Way& way) {
 /// The context of offprof's engine refuses policies that need a recording, and plans are of one program.
 std::string script_text(const WayInstructions& instructions, const Way& way) {
   if (way.policy == preset_policy("keep")) return "";
-  std::string text =
-      "  " + environment_of(instructions) + command_line(with_words(instructions.run, {"--continue"})) + "\n";
+  std::string text = "  " + environment_of(instructions) +
+                     command_line(with_options(instructions.run, {"--continue"})) + "\n";
   if (recomputes(way.policy)) return text;
   return text + fmt::format(
                     "or, in Python, forward and loss within the context:\n"
@@ -64,8 +59,8 @@ std::string script_text(const WayInstructions& instructions, const Way& way) {
 }  // namespace
 
 std::string instructions_text(const WayInstructions& instructions, const Way& way) {
-  const std::string run =
-      environment_of(instructions) + command_line(with_words(instructions.run, {"-o", kAdvisedTrace})) + "\n";
+  const std::string run = environment_of(instructions) +
+                          command_line(with_options(instructions.run, {"-o", kAdvisedTrace})) + "\n";
   std::string text = instructions.policy_command.empty()
                          ? "Next: " + run
                          : next_line(instructions.policy_command) + "Then: " + run;

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace offprof {
+
+/// Returns the rank of a job that takes the most device memory with nothing done, of the representative ones
+/// (`--rank auto`); of equal ones the first. Runs this executable once. `words` are those of a `run` of the
+/// training script on a virtual GPU, with `--world-size`. Throws Error (input) with the reason if a rank
+/// cannot be recorded, and EndedBySignal if it was interrupted.
+int find_demanding_rank(const std::vector<std::string>& words);
+
+}  // namespace offprof
