@@ -140,7 +140,10 @@ class Loader {
       store = make_device_disk_parameter_store(device_);
     }
     if (const std::string warning = store->warning(); !warning.empty()) trace_.notes.push_back(warning);
-    offloader_.emplace(device_, std::move(store), parameters->window_bytes.value_or(0));
+    // learn_uses sets the window after the first steps: with a given window they would leave the memory that
+    // they allocate in other places than with one that is chosen, and a trace of one run would not predict
+    // the other.
+    offloader_.emplace(device_, std::move(store), 0);
   }
 
   void choose_checkpointed() {

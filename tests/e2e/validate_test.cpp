@@ -126,6 +126,14 @@ TEST_F(ValidateTest, MemoryIsExactWithParametersOnTheDisk) {
   EXPECT_EQ(report["gradients_are_right"], true);
 }
 
+/// The trace states the window that its run chose; the runs of the settings are given it.
+TEST_F(ValidateTest, ReservedMemoryIsExactWithParametersOnTheHost) {
+  trace_of_qwen({"--device", "virtual:h200", "--offload-params", "host"});
+  const Ended ended = validate(model_path("qwen2.pt"), {"--format", "json"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  expect_exact_memory(json::parse(ended.out));
+}
+
 TEST_F(ValidateTest, MemoryIsExactWithRulesOnTheHost) {
   trace_of_qwen({"--device", "host", "--calibration", "brief", "--transforms", "recompute,cast:bfloat16",
                  "--disk", folder_.path()});
