@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -312,7 +311,7 @@ class AdviceSearch {
       for (std::size_t i = 0; i < counts.size(); ++i) {
         recorded[counts[i]] = steps[i];
         ranks.push_back(steps[i] ? rank_of(mix(*steps[i], SearchExtent::kCoarse).predicted, advice_.goal)
-                                 : kUnreachable);
+                                 : kWorstRank);
       }
       return ranks;
     };
@@ -406,9 +405,6 @@ class AdviceSearch {
   }
 
   GoalRank rank(const Way& way) const { return rank_of(way.metrics(), advice_.goal); }
-
-  /// Rank of a configuration that cannot be recorded.
-  static constexpr GoalRank kUnreachable = {std::numeric_limits<Bytes>::max(), 0, 0, 0};
 
   StepRecorder& recorder_;
   const AdviceRequest& request_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <tuple>
 
@@ -24,6 +25,9 @@ struct AdviceGoal {
 /// Bytes above the memory limit and nanoseconds above the time limit, then the objective, then the other
 /// quantity. The smaller rank is the better one.
 using GoalRank = std::tuple<Bytes, Nanoseconds, std::int64_t, std::int64_t>;
+
+/// Rank of what cannot be had: no other is worse.
+inline constexpr GoalRank kWorstRank = {std::numeric_limits<Bytes>::max(), 0, 0, 0};
 
 /// Returns the rank of a step with these metrics, which must have a step time.
 GoalRank rank_of(const Metrics& metrics, const AdviceGoal& goal);

@@ -101,7 +101,7 @@ TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal,
 
   begin_stage("trying thresholds, stash sizes and prefetch windows");
   add_family(inputs, space, peaks, result);
-  const std::optional<Candidate> by_threshold = order.choose(device_frontier.from_peaks(peaks));
+  result.by_threshold = device_frontier.from_peaks(peaks);
 
   if (goal.searches_plans) {
     begin_stage("searching plans");
@@ -123,7 +123,7 @@ TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal,
 
   if (result.chosen && is_plan(*result.chosen)) {
     begin_stage("searching rules near the plan");
-    add_fallback(inputs, order, by_threshold, result);
+    add_fallback(inputs, order, order.choose(result.by_threshold), result);
   }
 
   begin_stage("explaining the chosen policy");

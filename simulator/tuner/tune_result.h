@@ -93,6 +93,8 @@ struct TuneResult {
   /// first. If a caching allocator takes more than the peak, it covers only those whose peak is lowest or
   /// nearly so.
   std::vector<Candidate> frontier;
+  /// The same of the policies that only offload, by a threshold.
+  std::vector<Candidate> by_threshold;
   std::optional<Candidate> chosen;  ///< nullopt: no policy is within the goal's limit
   /// If the chosen policy has a plan, which holds for one program only: the nearest policy by rules, which
   /// takes its place in other programs. Its figures are those in the recorded program.
