@@ -119,10 +119,7 @@ class RunCommand : public Subcommand {
         {{"full", CalibrationEffort::kFull}, {"brief", CalibrationEffort::kBrief}},
         "How thoroughly a model's costs of offloading are measured on a real device: brief saves seconds if "
         "only memory matters, and predicted times are then less accurate (default full)");
-    add_output_option(app, output_, "File for the trace; .gz compresses it (default: none)");
-    app.add_option("--commands", commands_path_,
-                   "File for the scheduler's command log of one step, one JSON object per line")
-        ->type_name("FILE");
+    add_output_options(app);
   }
 
   ExitStatus run(Context& context) override {
@@ -143,6 +140,13 @@ class RunCommand : public Subcommand {
   }
 
  private:
+  void add_output_options(CLI::App& app) {
+    add_output_option(app, output_, "File for the trace; .gz compresses it (default: none)");
+    app.add_option("--commands", commands_path_,
+                   "File for the scheduler's command log of one step, one JSON object per line")
+        ->type_name("FILE");
+  }
+
   ExitStatus run_model(Context& context, const PolicyFile& policy) {
     RunResult result = run_engine(context);
     context.warn(result.trace.notes);
