@@ -32,7 +32,7 @@ TEST(App, HelpListsEveryCommandAndTheExitCodes) {
   EXPECT_EQ(run.status, kOk);
   EXPECT_THAT(run.out, AllOf(HasSubstr("Examples:"), HasSubstr("Exit codes:")));
   for (const CommandEntry& entry : command_table())
-    EXPECT_THAT(run.out, HasSubstr(std::string(entry.summary)));
+    EXPECT_THAT(run.out, HasSubstr("\n  " + std::string(entry.name) + "  "));
 }
 
 TEST(App, EveryCommandHasHelpWithExamplesAndExitCodes) {

@@ -8,7 +8,7 @@ namespace offprof {
 namespace {
 
 constexpr std::size_t kNameColumn = 28;
-constexpr std::size_t kCommandColumn = 12;
+constexpr std::size_t kCommandColumn = 14;
 
 constexpr const char* kIntroduction =
     R"(offprof: measure and predict what activation offloading saves and costs
