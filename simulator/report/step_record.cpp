@@ -68,7 +68,7 @@ class StepRecorder final : public ReplayListener {
     if (static_cast<std::size_t>(storage) >= open_.size()) open_.resize(std::size_t(storage) + 1, kNoLife);
     MemoryLife life = life_of(storage, bytes);
     life.stream = step_.stream_of(storage);
-    open_[storage] = begin(std::move(life));
+    open_[storage] = begin(life);
   }
 
   void on_free(std::int32_t storage) override {

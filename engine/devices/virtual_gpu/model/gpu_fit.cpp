@@ -47,6 +47,7 @@ KernelWork attention_work() {
 
 /// Returns the value of a figure, from `low` to `high`, for which the modelled time of the work is the
 /// measured one. Modelled times fall with it.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): changed through the pointer to its member
 double fitted(DeviceProfile profile, double DeviceProfile::*figure, double low, double high,
               const KernelWork& work, Nanoseconds measured_ns) {
   constexpr int kHalvings = 60;
