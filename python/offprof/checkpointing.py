@@ -34,8 +34,9 @@ class Checkpointing:
         self._hook: Any = None
 
     def install(self) -> None:
-        """Checkpoints the modules below each root module that is called from now on."""
-        self._hook = _modules.register_module_forward_pre_hook(self._call_begins)
+        """Checkpoints the modules below each root module that is called from now on, if there are patterns."""
+        if self._patterns:
+            self._hook = _modules.register_module_forward_pre_hook(self._call_begins)
 
     def close(self) -> None:
         """Stops looking for modules: a step has used all of them.

@@ -160,8 +160,7 @@ class _Launch:
         if name and not in_main:
             program_runner.watch_steps_in_module(module, name, self.driver.tick_by_hand)
         self.driver.watch.install()
-        if self.request["run"]["settings"].get("checkpoint"):
-            self.checkpointing.install()
+        self.checkpointing.install()
         request = self.request
         program_runner.run_program(
             self.program, request["arguments"], request["is_module"], in_main, self.driver.tick_by_hand

@@ -243,10 +243,11 @@ class AdviceSearch {
     std::vector<Configuration> configurations;
     for (const ModuleFamily& family : families) configurations.push_back(checkpointing({family.pattern}));
     if (recorder_.configures_model()) {
-      configurations.insert(configurations.end(), 2, configured());
-      configurations.back().parameters = ParameterSettings{"host", {}};
-      configurations.back().slices = SliceSettings{};
-      configurations[families.size()].parameters = ParameterSettings{"host", {}};
+      Configuration host = configured();
+      host.parameters = ParameterSettings{"host", {}};
+      Configuration slices = host;
+      slices.slices = SliceSettings{};
+      configurations.insert(configurations.end(), {host, slices});
     }
     if (configurations.empty()) return;
     progress_(fmt::format("recording {} configurations of the model", configurations.size()));

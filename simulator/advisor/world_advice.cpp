@@ -21,8 +21,8 @@ WorldAttempt attempt(int world_size, const std::function<RankAdvice(int)>& advis
 WorldAdvice advise_world_size(std::vector<int> world_sizes,
                               const std::function<RankAdvice(int)>& advise_rank) {
   WorldAdvice advice;
-  std::size_t low = 0,
-              high = world_sizes.size();  // the answer is among world_sizes[low..high]; the end: none
+  // The answer is among world_sizes[low..high]; the end stands for none.
+  std::size_t low = 0, high = world_sizes.size();
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
     const WorldAttempt& tried = advice.attempts.emplace_back(attempt(world_sizes[middle], advise_rank));

@@ -4,17 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/sample_trace.h"
+#include "tests/support/sample_way.h"
 
 namespace offprof {
 namespace {
-
-Way way(const std::string& name, Bytes taken, Nanoseconds time_ns, bool is_within) {
-  Way way{.name = name};
-  way.predicted.device_reserved_peak_bytes = taken;
-  way.predicted.step_time_ns = time_ns;
-  way.is_within = is_within;
-  return way;
-}
 
 /// Trace of a model with 7 billion parameters in bfloat16, whose batch is 4 x 4096 tokens.
 Trace plain_trace() {
@@ -30,16 +23,16 @@ class AdviceReportTest : public testing::Test {
   AdviceReportTest() {
     Advice& advice = report_.advice;
     advice.goal.most_memory = 78 * kGiB;
-    advice.nothing = way("keep everything", 122 * kGiB, 1'249'000'000, false);
-    Way best =
-        way("checkpoint 4 of 32 layers.* + recompute + offload 203 tensors", 77 * kGiB, 1'311'000'000, true);
+    advice.nothing = sample_way("keep everything", 122 * kGiB, 1'249'000'000, false);
+    Way best = sample_way("checkpoint 4 of 32 layers.* + recompute + offload 203 tensors", 77 * kGiB,
+                          1'311'000'000, true);
     best.configuration = {.checkpointed = {"layers.0", "layers.8", "layers.16", "layers.24"},
                           .expands_segments = true};
     best.policy.name = "advised";
     best.policy.threshold_bytes = 0;
     best.measured = best.predicted;
-    advice.ways = {best, way("offload all", 60 * kGiB + kGiB / 2, 2'100'000'000, true),
-                   way("TRL's and torchtune's defaults", 102 * kGiB, 2'000'000'000, false)};
+    advice.ways = {best, sample_way("offload all", 60 * kGiB + kGiB / 2, 2'100'000'000, true),
+                   sample_way("TRL's and torchtune's defaults", 102 * kGiB, 2'000'000'000, false)};
     advice.floor = {.parameters = 12 * kGiB, .gradients = 12 * kGiB, .optimizer = 24 * kGiB, .inputs = kMiB};
     advice.unrecorded = {{{.parameters = ParameterSettings{"host", {}}}, "the model has no layers"}};
     advice.recordings = 9;
@@ -130,7 +123,7 @@ TEST_F(AdviceReportTest, MarksWaysThatTheModelCannotTellApart) {
 
 TEST_F(AdviceReportTest, SaysThatNothingNeedsToBeDone) {
   report_.advice.does_nothing = true;
-  report_.advice.nothing = way("keep everything", 70 * kGiB, 900'000'000, true);
+  report_.advice.nothing = sample_way("keep everything", 70 * kGiB, 900'000'000, true);
   EXPECT_TRUE(
       text(120).starts_with("Fits: a step takes 70.0 GiB of 78.0 GiB, with 8.00 GiB left.\n"
                             "Recommended: keep everything. It takes 70.0 GiB.\n"

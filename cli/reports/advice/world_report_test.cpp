@@ -6,17 +6,10 @@
 #include <sstream>
 
 #include "tests/support/sample_trace.h"
+#include "tests/support/sample_way.h"
 
 namespace offprof {
 namespace {
-
-Way way(const std::string& name, Bytes taken, Nanoseconds time_ns, bool is_within) {
-  Way way{.name = name};
-  way.predicted.device_reserved_peak_bytes = taken;
-  way.predicted.step_time_ns = time_ns;
-  way.is_within = is_within;
-  return way;
-}
 
 WorldAttempt attempt(int world_size, Way nothing, Way best) {
   RankAdvice found{world_size - 1, {}};
@@ -31,10 +24,10 @@ class WorldReportTest : public testing::Test {
  protected:
   WorldReportTest() {
     advice_.attempts = {
-        attempt(2, way("keep everything", 122 * kGiB, 1'249'000'000, false),
-                way("offload all", 90 * kGiB, 2'100'000'000, false)),
-        attempt(4, way("keep everything", 91 * kGiB, 1'300'000'000, false),
-                way("recompute + offload 203 tensors", 77 * kGiB, 1'311'000'000, true)),
+        attempt(2, sample_way("keep everything", 122 * kGiB, 1'249'000'000, false),
+                sample_way("offload all", 90 * kGiB, 2'100'000'000, false)),
+        attempt(4, sample_way("keep everything", 91 * kGiB, 1'300'000'000, false),
+                sample_way("recompute + offload 203 tensors", 77 * kGiB, 1'311'000'000, true)),
         {8, std::nullopt, "the step cannot be recorded: 12 heads do not divide by 8"},
     };
     advice_.best = 1;

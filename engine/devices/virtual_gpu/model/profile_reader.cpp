@@ -7,6 +7,7 @@
 
 #include "engine/devices/virtual_gpu/model/json_lines.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
+#include "engine/devices/virtual_gpu/model/profile_format.h"
 #include "traces/base/error.h"
 #include "traces/base/suggestion.h"
 #include "traces/io/json_access.h"
@@ -14,8 +15,6 @@
 
 namespace offprof {
 namespace {
-
-constexpr std::string_view kSchema = "offprof.gpu_profile/1";
 
 /// A key of the file, by its path, and the function that stores its value.
 struct Field {
@@ -145,7 +144,7 @@ std::vector<Field> all_fields() {
   };
   add(memory_fields());
   add(multiprocessor_fields());
-  for (const char* dtype : {"float64", "float32", "tf32", "float16", "bfloat16"}) add({flops(dtype)});
+  for (const char* dtype : kProfileDtypes) add({flops(dtype)});
   add({efficiency("efficiency.compute", &DeviceProfile::compute_efficiency),
        efficiency("efficiency.memory", &DeviceProfile::memory_efficiency),
        efficiency("efficiency.attention", &DeviceProfile::attention_efficiency),
@@ -175,7 +174,7 @@ class Reader {
  public:
   Reader(const std::string& text, const std::string& where)
       : where_(where), document_(parse_document(text, where)), fields_(all_fields()) {
-    check_schema(document_, kSchema, where);
+    check_schema(document_, kProfileSchema, where);
     lines_ = lines_of_keys(text, where);
   }
 

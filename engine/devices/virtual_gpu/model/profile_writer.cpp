@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "engine/devices/virtual_gpu/model/gpu_fit.h"
+#include "engine/devices/virtual_gpu/model/profile_format.h"
 #include "traces/io/json_access.h"
 
 namespace offprof {
@@ -24,7 +25,7 @@ nlohmann::ordered_json direction(const LinkDirection& link) {
 
 std::string format_profile(const DeviceProfile& profile, const std::map<std::string, std::string>& sources) {
   nlohmann::ordered_json json = {
-      {"schema", "offprof.gpu_profile/1"}, {"name", profile.name}, {"device_name", profile.device_name}};
+      {"schema", kProfileSchema}, {"name", profile.name}, {"device_name", profile.device_name}};
   json["memory"] = {{"bytes", profile.memory_bytes},
                     {"bus_bits", profile.memory_bus_bits},
                     {"clock_khz", profile.memory_clock_khz},
@@ -42,7 +43,7 @@ std::string format_profile(const DeviceProfile& profile, const std::map<std::str
       {"shared_memory_bytes", profile.shared_memory_per_multiprocessor_bytes},
       {"shared_memory_per_block_bytes", profile.shared_memory_per_block_bytes},
       {"shared_memory_per_block_optin_bytes", profile.shared_memory_per_block_optin_bytes}};
-  for (const char* dtype : {"float64", "float32", "tf32", "float16", "bfloat16"})
+  for (const char* dtype : kProfileDtypes)
     json["flops_per_second"][dtype] = whole(profile.flops_per_second.at(dtype));
   json["efficiency"] = {{"compute", rounded(profile.compute_efficiency)},
                         {"memory", rounded(profile.memory_efficiency)},
