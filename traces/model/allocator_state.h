@@ -14,8 +14,7 @@ namespace offprof {
 /// used again on that one only. Streams of the program other than the compute stream have numbers from
 /// kFirstOtherStream, in the order in which they appear.
 inline constexpr std::int32_t kComputeStream = 0;
-inline constexpr std::int32_t kCopyOutStream =
-    1;  ///< offloading's copies to the host, which may gather first
+inline constexpr std::int32_t kCopyOutStream = 1;  ///< copies to the host, which may gather first
 inline constexpr std::int32_t kCopyInStream = 2;
 inline constexpr std::int32_t kFirstOtherStream = 3;
 inline constexpr std::int32_t kMostStreams = 1024;  ///< numbers are below it
