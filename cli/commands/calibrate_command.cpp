@@ -10,9 +10,11 @@
 #include "cli/options/options.h"
 #include "cli/plugin/engine_loader.h"
 #include "cli/reports/next_command.h"
+#include "cli/tables/figure_text.h"
 #include "cli/terminal/text_table.h"
 #include "engine/devices/virtual_gpu/model/gpu_fit.h"
 #include "traces/base/error.h"
+#include "traces/io/file.h"
 
 namespace offprof {
 namespace {
@@ -80,8 +82,7 @@ std::string to_text(const CalibrateReport& report, const Page& page) {
       wrap(fmt::format("{}, beside the built-in profile {}", report.fitted.device_name, report.like.name),
            page.width, 0) +
       "\n\n" + table.render(page);
-  if (report.is_virtual)
-    text += wrap("times      modelled, not measured: there was no GPU", page.width, 11) + "\n";
+  text += times_line(report.is_virtual, page);
   text += wrap(
               "The other figures are those of the driver, or of the built-in profile: the file names the "
               "source of each.",
