@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "profiler/recording/measured.h"
 #include "profiler/stages/measure_policy.h"
 #include "profiler/stages/record_run.h"
 #include "profiler/stages/step_error.h"
@@ -96,7 +95,7 @@ StepScript<void> ScriptSession::profile() {
   for (const Policy& policy : request_.compared) {
     const std::vector<StepResult> measured =
         co_await steps.train(policy, run.settings.steps, Recording::kNone);
-    compared_.push_back({policy, summarize(measured)});
+    compared_.push_back({policy, figures_of_trained(measured, device_)});
   }
 }
 

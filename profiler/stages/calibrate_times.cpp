@@ -101,15 +101,12 @@ void set_times_by_marks(const StepSource& source, RecordedProgram& recorded,
   if (!is_set)
     notes.emplace_back(
         "steps with few marks differ from the recorded steps, so times come from fully recorded steps");
-  if (beside_host && recorded.dense_program) assume_work(*recorded.dense_program, recorded.program);
 }
 
 /// Keeps the recorded times of steps with parameter offload, since their stalls for parameters cannot be
 /// separated.
 void keep_recorded_times(const StepSource& source, RecordedProgram& recorded) {
-  if (!computes_beside_host(source)) return;
-  assume_host_ahead(recorded.program);
-  if (recorded.dense_program) assume_host_ahead(*recorded.dense_program);
+  if (computes_beside_host(source)) assume_host_ahead(recorded.program);
 }
 
 /// Returns the compute time of a step in which every tensor comes back dense: the median, without stalls.
@@ -168,19 +165,26 @@ StepScript<CalibratedTimes> calibrate_times(const StepSource& source, RecordedPr
       fit_to_compute(recorded.program, calibration, preset_policy("keep"), calibration.step.median_ns),
       times.notes);
   calibration.reload_per_mib = reload_cost(recorded.program, calibration, measured.offloaded_extra_ns);
-  if (recorded.dense_program && is_brief(source)) {
-    // Recording makes these steps longer by the same factor as the others.
-    if (recorded_ns > 0)
-      scale_compute(*recorded.dense_program,
-                    static_cast<double>(compute_ns_of(recorded.program)) / static_cast<double>(recorded_ns));
-  } else if (recorded.dense_program) {
-    const Nanoseconds compute_ns = co_await dense_compute_ns(source, recorded);
-    note_factor(fit_to_compute(*recorded.dense_program, calibration, dense_offload_all(), compute_ns),
-                times.notes);
-  }
+  if (recorded_ns > 0)
+    times.recorded_scale =
+        static_cast<double>(compute_ns_of(recorded.program)) / static_cast<double>(recorded_ns);
   times.link = link_of(calibration);
   times.calibration = std::move(calibration);
   co_return times;
+}
+
+StepScript<void> calibrate_dense_times(const StepSource& source, RecordedProgram& recorded,
+                                       bool offloads_parameters, CalibratedTimes& times) {
+  if (!recorded.dense_program || !times.calibration) co_return;
+  StepProgram& program = *recorded.dense_program;
+  if (computes_beside_host(source) && offloads_parameters) assume_host_ahead(program);
+  if (computes_beside_host(source) && !offloads_parameters) assume_work(program, recorded.program);
+  if (is_brief(source)) {
+    scale_compute(program, times.recorded_scale);
+    co_return;
+  }
+  const Nanoseconds compute_ns = co_await dense_compute_ns(source, recorded);
+  note_factor(fit_to_compute(program, *times.calibration, dense_offload_all(), compute_ns), times.notes);
 }
 
 }  // namespace offprof

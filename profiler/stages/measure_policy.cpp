@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,6 +81,13 @@ void note_compression(const std::vector<StepResult>& steps, Trace& trace) {
 
 }  // namespace
 
+Metrics figures_of_trained(const std::vector<StepResult>& steps, const Device& device) {
+  const bool allocates_anew = device.cache_use() && !device.is_virtual() && steps.size() > 1;
+  const std::span all(steps);
+  const std::size_t untimed = allocates_anew ? 1 : 0;
+  return summarize(all.subspan(untimed), all.first(untimed));
+}
+
 StepScript<void> measure_policy(PolicySteps& steps, const RunRequest& request, Device& device,
                                 const StepTracing* tracing, const std::function<TracingCost()>& tracing_cost,
                                 RunResult& result) {
@@ -88,7 +96,7 @@ StepScript<void> measure_policy(PolicySteps& steps, const RunRequest& request, D
   result.commands = measured.front().commands;
   result.steps_with_other_commands =
       static_cast<int>(std::ranges::count(measured, true, &StepResult::has_other_commands));
-  result.trace.metrics = summarize(measured);
+  result.trace.metrics = figures_of_trained(measured, device);
   result.trace.ledger = measured.front().ledger;
   note_refused_reloads(measured, result.trace);
   note_full_disk(measured, result.trace);

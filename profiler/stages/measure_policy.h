@@ -2,15 +2,22 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "engine/devices/device.h"
 #include "profiler/cupti/step_tracing.h"
 #include "profiler/plugin/plugin.h"
+#include "profiler/recording/step_result.h"
 #include "profiler/stages/policy_steps.h"
 #include "profiler/steps/step_script.h"
+#include "traces/model/metrics.h"
 #include "traces/model/tracing.h"
 
 namespace offprof {
+
+/// Returns the figures of steps that PolicySteps::train ran on the device. On a real GPU the time of the
+/// first of several does not count: the cache was released before it, so it allocates device memory anew.
+Metrics figures_of_trained(const std::vector<StepResult>& steps, const Device& device);
 
 /// Measures steps under the request's policy, records the steps of the timeline, and stores the results in
 /// `result`, whose trace has the step program. All arguments must outlive the script. `tracing` is for the

@@ -113,42 +113,6 @@ void note_unpacked(RecordedProgram& recorded) {
                   unpacked));
 }
 
-/// Records the dense copies, and the dense program if it differs.
-StepScript<void> record_dense(const StepSource& source, const RecordedPass& offload_pass,
-                              RecordedProgram& recorded) {
-  note_unpacked(recorded);
-  if (const auto why = why_trl_stops(recorded.program)) {
-    recorded.notes.push_back(
-        fmt::format("steps under TRL's rules are not recorded: {}; predictions for the policies trl and "
-                    "trl-trainer assume "
-                    "that the program goes on",
-                    *why));
-    recorded.last_pass = co_await record_pass(preset_policy("keep"));
-    co_return;
-  }
-  source.progress("recording with everything offloaded as dense copies");
-  const StepOrder dense{.policy = dense_offload_all(), .recording = Recording::kProgram};
-  StepResult step = co_await dense;
-  const std::vector<Staging> staging = staging_of(step.recording, step.copies);
-  recorded.program.staging = staging_in(recorded.program, step.recording, staging);
-  if (serves_dense_steps(offload_pass, step.recording)) {
-    recorded.last_pass = std::move(step.recording);
-    co_return;
-  }
-  std::vector<RecordedPass> passes;
-  passes.push_back(std::move(step.recording));
-  while (std::ssize(passes) < source.budget.dense)
-    passes.push_back(co_await record_pass(dense_offload_all()));
-  recorded.dense_program = build_program(passes, passes.front());
-  recorded.dense_program->staging = staging;
-  recorded.last_pass = std::move(passes.back());
-  // Checks that steps without dense copies are unchanged, so that the copies cause the difference.
-  for (int i = 0; i < source.budget.keep_after_dense; ++i) {
-    recorded.last_pass = co_await record_pass(preset_policy("keep"));
-    build_program({&recorded.last_pass, 1}, offload_pass);
-  }
-}
-
 void note_allocator_state(DeviceAllocator& allocator, StepProgram& program, const RecordedPass& last) {
   allocator.release_cache();
   const auto storage_of = storages_replaced_by(program, last);
@@ -169,13 +133,47 @@ StepScript<RecordedProgram> record_program(const StepSource& source, bool finds_
   source.progress("recording with everything offloaded");
   StepGuide moving;
   moving.moves_inputs = true;
-  const RecordedPass offload_pass = co_await record_pass(preset_policy("offload"), std::move(moving));
+  RecordedPass offload_pass = co_await record_pass(preset_policy("offload"), std::move(moving));
   RecordedProgram recorded;
   recorded.program = build_program(keep_passes, offload_pass);
   recorded.guide.backward_order = backward_order(recorded.program);
   if (finds_recomputations) co_await find_recomputations(source, recorded);
-  co_await record_dense(source, offload_pass, recorded);
+  recorded.offload_pass = std::move(offload_pass);
   co_return recorded;
+}
+
+StepScript<void> record_dense(const StepSource& source, RecordedProgram& recorded) {
+  note_unpacked(recorded);
+  if (const auto why = why_trl_stops(recorded.program)) {
+    recorded.notes.push_back(
+        fmt::format("steps under TRL's rules are not recorded: {}; predictions for the policies trl and "
+                    "trl-trainer assume "
+                    "that the program goes on",
+                    *why));
+    recorded.last_pass = co_await record_pass(preset_policy("keep"));
+    co_return;
+  }
+  source.progress("recording with everything offloaded as dense copies");
+  const StepOrder dense{.policy = dense_offload_all(), .recording = Recording::kProgram};
+  StepResult step = co_await dense;
+  const std::vector<Staging> staging = staging_of(step.recording, step.copies);
+  recorded.program.staging = staging_in(recorded.program, step.recording, staging);
+  if (serves_dense_steps(recorded.offload_pass, step.recording)) {
+    recorded.last_pass = std::move(step.recording);
+    co_return;
+  }
+  std::vector<RecordedPass> passes;
+  passes.push_back(std::move(step.recording));
+  while (std::ssize(passes) < source.budget.dense)
+    passes.push_back(co_await record_pass(dense_offload_all()));
+  recorded.dense_program = build_program(passes, passes.front());
+  recorded.dense_program->staging = staging;
+  recorded.last_pass = std::move(passes.back());
+  // Checks that steps without dense copies are unchanged, so that the copies cause the difference.
+  for (int i = 0; i < source.budget.keep_after_dense; ++i) {
+    recorded.last_pass = co_await record_pass(preset_policy("keep"));
+    build_program({&recorded.last_pass, 1}, recorded.offload_pass);
+  }
 }
 
 void note_allocator_state(DeviceAllocator& allocator, RecordedProgram& recorded) {

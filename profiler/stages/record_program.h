@@ -32,13 +32,20 @@ struct RecordedProgram {
   StepProgram program;
   std::optional<StepProgram> dense_program;  ///< see Trace::dense_program
   StepGuide guide;                           ///< for policies without rules; has the data for rules too
+  RecordedPass offload_pass;                 ///< with everything offloaded
+  /// The last step that was recorded. Storages that steps replace, such as gradients, are found in the
+  /// allocator by it, so measured steps follow right after it.
   RecordedPass last_pass;
   std::vector<std::string> notes{};  ///< facts that the predictions depend on
 };
 
-/// Records the steps of `source`, which must outlive the script. The warm-up steps are over. Throws Error
-/// (input) if the steps are not alike.
+/// Records the steps of `source`, which must outlive the script, but for those of record_dense. The warm-up
+/// steps are over. Throws Error (input) if the steps are not alike.
 StepScript<RecordedProgram> record_program(const StepSource& source, bool finds_recomputations);
+
+/// Records steps with dense copies, after everything else. Sets the dense program if those steps differ from
+/// the others. Both arguments must outlive the script. Throws Error (input) if the steps are not alike.
+StepScript<void> record_dense(const StepSource& source, RecordedProgram& recorded);
 
 /// Stores in the programs the allocator state in which measured steps begin.
 void note_allocator_state(DeviceAllocator& allocator, RecordedProgram& recorded);

@@ -79,6 +79,8 @@ StepScript<StepGuide> record_run(const StepSource& source, const RunRequest& req
                                  bool offloads_parameters, Trace& trace) {
   RecordedProgram recorded = co_await record_program(source, asks_for_recomputations(request));
   CalibratedTimes times = co_await calibrate_times(source, recorded, offloads_parameters);
+  co_await record_dense(source, recorded);  // last: see RecordedProgram::last_pass
+  co_await calibrate_dense_times(source, recorded, offloads_parameters, times);
   take_times(std::move(times), request, trace);
   if (!transforms.empty()) {
     source.progress("measuring the costs of encoding");
