@@ -16,7 +16,7 @@ struct StepsToTrace {
 };
 
 /// Measures the cost of tracing a step: rounds of one step of each kind, after one round that does not count,
-/// in which the tracer prepares for new kernels.
+/// in which the tracer prepares for new kernels. There are three rounds, and up to seven if steps are short.
 TracingCost measure_tracing_cost(const StepsToTrace& steps);
 
 }  // namespace offprof

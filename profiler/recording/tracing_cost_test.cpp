@@ -27,5 +27,20 @@ TEST(TracingCost, InterleavesTheStepsAndSkipsTheFirstRound) {
   EXPECT_DOUBLE_EQ(relative_cost(cost.untraced, cost.everything), 0.1);
 }
 
+/// Returns the number of steps of each kind for steps that take so long.
+int steps_taken(Nanoseconds step) {
+  int steps = 0;
+  const auto untraced = [&] { return ++steps, step; };
+  const auto others = [step] { return step; };
+  measure_tracing_cost({untraced, others, others, others, others});
+  return steps;
+}
+
+TEST(TracingCost, TakesFewerRoundsOfLongSteps) {
+  EXPECT_EQ(steps_taken(1'000'000), 1 + 7);
+  EXPECT_EQ(steps_taken(100'000'000), 1 + 5);
+  EXPECT_EQ(steps_taken(1'000'000'000), 1 + 3);
+}
+
 }  // namespace
 }  // namespace offprof
