@@ -7,7 +7,9 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 namespace offprof {
 namespace {
@@ -16,9 +18,21 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenLooks(1);
 
-std::size_t entries_of(const char* folder) {
-  const std::filesystem::directory_iterator entries(folder);
-  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+/// NVIDIA's driver opens its devices and event descriptors again when it needs more of them.
+bool is_of_driver(const std::string& path, const CountingDevice& device) {
+  if (device.is_virtual() || !device.torch_device().is_cuda()) return false;
+  return path.starts_with("/dev/nvidia") || path == "anon_inode:[eventfd]";
+}
+
+std::vector<std::string> files_of_this_process(const CountingDevice& device) {
+  std::vector<std::string> files;
+  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code was_closed;
+    std::string path = std::filesystem::read_symlink(descriptor.path(), was_closed).string();
+    if (!was_closed && !is_of_driver(path, device)) files.push_back(std::move(path));
+  }
+  std::ranges::sort(files);
+  return files;
 }
 
 /// True if the task is a running thread of this process. A thread that has been joined is listed a moment
@@ -61,9 +75,13 @@ std::string additions(const Leftovers& before, const Leftovers& now) {
   const auto added =
       std::ranges::count_if(now.threads, [&](pid_t id) { return !before.threads.contains(id); });
   if (added > 0) text += std::to_string(added) + " threads more; ";
-  if (now.files > before.files)
-    text += std::to_string(now.files) + " open files where " + std::to_string(before.files) + " were; ";
-  return text;
+  if (now.files.size() <= before.files.size()) return text;
+  text += std::to_string(now.files.size()) + " open files where " + std::to_string(before.files.size()) +
+          " were:";
+  std::vector<std::string> opened;
+  std::ranges::set_difference(now.files, before.files, std::back_inserter(opened));
+  for (const std::string& path : opened) text += " " + path;
+  return text + "; ";
 }
 
 }  // namespace
@@ -78,7 +96,7 @@ Leftovers leftovers_of(CountingDevice& device) {
   settle_autograd(device.torch_device());
   device.synchronize();
   return {device.live_bytes(), device.host_bytes(), device.disk_bytes(), threads_of_this_process(),
-          entries_of("/proc/self/fd")};
+          files_of_this_process(device)};
 }
 
 std::string left_since(const Leftovers& before, CountingDevice& device, std::chrono::milliseconds patience) {
@@ -88,7 +106,7 @@ std::string left_since(const Leftovers& before, CountingDevice& device, std::chr
   while (!additions(before, now).empty() && Clock::now() < end) {
     std::this_thread::sleep_for(kBetweenLooks);
     now.threads = threads_of_this_process();
-    now.files = entries_of("/proc/self/fd");
+    now.files = files_of_this_process(device);
   }
   return bytes + additions(before, now);
 }

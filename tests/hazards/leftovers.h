@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/hazards/counting_device.h"
 
@@ -15,7 +16,9 @@ namespace offprof {
 struct Leftovers {
   Bytes device_bytes = 0, host_bytes = 0, disk_bytes = 0;
   std::set<pid_t> threads;  ///< ids of the kernel
-  std::size_t files = 0;    ///< number of open files
+  /// Sorted paths of the open files. Those of the GPU's driver are left out: it opens more when it needs
+  /// them.
+  std::vector<std::string> files;
 };
 
 /// Runs a backward of tensors without bytes. When a backward fails, LibTorch keeps its ready tasks until the
