@@ -194,6 +194,23 @@ std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& pr
   return keys;
 }
 
+std::string difference_text(const std::string& key, const Metrics& measured, const Metrics& predicted) {
+  const MetricKey* const metric = find_metric(key);
+  const auto of_run = metric == nullptr ? std::nullopt : metric->get(measured);
+  const auto of_replay = metric == nullptr ? std::nullopt : metric->get(predicted);
+  if (!of_run || !of_replay) return key + " differs";
+  return fmt::format("{} differs: {} measured, {} predicted", key, figure_text(metric->unit, of_run),
+                     figure_text(metric->unit, of_replay));
+}
+
+bool may_differ_by_addresses(const std::string& key, const Metrics& measured, const Metrics& predicted) {
+  constexpr double kMostByAddresses = 0.05;
+  if (key != "device_allocated_peak_bytes" && key != "device_reserved_peak_bytes") return false;
+  const MetricKey* const metric = find_metric(key);
+  const auto of_run = metric->get(measured), of_replay = metric->get(predicted);
+  return of_run && of_replay && std::abs(*of_replay - *of_run) <= kMostByAddresses * *of_run;
+}
+
 nlohmann::ordered_json to_json(const RunReport& report) {
   nlohmann::ordered_json json = run_description_to_json(report.run);
   add_tracing_figures(json, report.run.tracing);

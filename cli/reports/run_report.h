@@ -47,4 +47,14 @@ std::string to_text(const RunReport& report, const Page& page);
 /// Returns the keys of memory and copied bytes that differ, among those that a replay computes.
 std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& predicted);
 
+/// Returns in words how the figure of a key differs: `device_peak_bytes differs: 3.00 MiB measured, 2.00 MiB
+/// predicted`.
+std::string difference_text(const std::string& key, const Metrics& measured, const Metrics& predicted);
+
+/// Returns true if the key's figure may differ between two processes on a real GPU, and differs by at most
+/// 5 %. These are the bytes that PyTorch's allocator has allocated and reserved: among free blocks of one
+/// size it takes the one with the lowest address, and the GPU's driver chooses the addresses anew in each
+/// process.
+bool may_differ_by_addresses(const std::string& key, const Metrics& measured, const Metrics& predicted);
+
 }  // namespace offprof

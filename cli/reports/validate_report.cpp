@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "cli/reports/run_report.h"
 #include "cli/tables/figure_text.h"
 #include "cli/terminal/text_table.h"
 #include "traces/base/units.h"
@@ -206,14 +207,28 @@ std::string ranking_text(const ValidationReport& report, const Page& page) {
                    page);
 }
 
+/// Returns true if a difference of that key does not make the prediction wrong.
+bool is_right(const ValidationReport& report, const ValidatedSetting& setting, const std::string& key) {
+  return report.device.starts_with("cuda") &&
+         may_differ_by_addresses(key, setting.measured, setting.predicted);
+}
+
 std::string memory_text(const ValidationReport& report, const Page& page) {
   std::string text;
   for (const ValidatedSetting& setting : report.settings)
     for (const std::string& key : setting.inexact)
-      text += page.paint(Tone::kBad,
-                         wrap(fmt::format("{}: {} differs", describe(setting.policy), key), page.width, 2)) +
+      text += page.paint(is_right(report, setting, key) ? Tone::kWarning : Tone::kBad,
+                         wrap(describe(setting.policy) + ": " +
+                                  difference_text(key, setting.measured, setting.predicted),
+                              page.width, 2)) +
               "\n";
   if (text.empty()) return "Memory, copied bytes and commands: no difference in any setting.\n";
+  if (report.memory_is_right())
+    text += paragraph(
+        "Requested memory is exact. Allocated and reserved memory may differ between processes: among free "
+        "blocks of one size, PyTorch's allocator takes the one with the lowest address, and the GPU's driver "
+        "chooses the addresses.",
+        page);
   return "Memory, copied bytes and commands differ:\n" + text;
 }
 
@@ -361,6 +376,13 @@ bool ValidationReport::memory_is_exact() const {
                              [](const ValidatedSetting& setting) { return setting.inexact.empty(); });
 }
 
+bool ValidationReport::memory_is_right() const {
+  return std::ranges::all_of(settings, [&](const ValidatedSetting& setting) {
+    return std::ranges::all_of(setting.inexact,
+                               [&](const std::string& key) { return is_right(*this, setting, key); });
+  });
+}
+
 bool ValidationReport::gradients_are_right() const {
   return std::ranges::all_of(settings, gradients_pass, &ValidatedSetting::gradients);
 }
@@ -370,7 +392,7 @@ Outcome ValidationReport::outcome() const {
   const auto any_is = [&](BoundResult verdict) {
     return compares_times() && std::ranges::find(verdicts, verdict) != verdicts.end();
   };
-  if (!memory_is_exact() || !gradients_are_right()) return Outcome::kDoNotHold;
+  if (!memory_is_right() || !gradients_are_right()) return Outcome::kDoNotHold;
   if (any_is(BoundResult::kBeyond)) return machine_is_another() ? Outcome::kCannotTell : Outcome::kDoNotHold;
   return any_is(BoundResult::kHiddenByNoise) || !refused.empty() ? Outcome::kCannotTell : Outcome::kHold;
 }
@@ -383,6 +405,7 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
                                  {"compares_times", report.compares_times()}};
   if (report.compares_times()) add_times(json, report);
   json["memory_is_exact"] = report.memory_is_exact();
+  json["memory_is_right"] = report.memory_is_right();
   json["gradients_are_right"] = report.gradients_are_right();
   json["outcome"] = to_string(report.outcome());
   json["ok"] = report.outcome() == Outcome::kHold;

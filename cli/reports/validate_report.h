@@ -41,7 +41,7 @@ struct RefusedSetting {
 /// noise it might be within.
 enum class BoundResult { kWithin, kHiddenByNoise, kBeyond, kNothingToRank };
 
-/// Overall result. kHold: memory is exact, gradients are right and every bound is met. kCannotTell: noise
+/// Overall result. kHold: memory is right, gradients are right and every bound is met. kCannotTell: noise
 /// hides a bound, or the machine changed, or the device had no memory for a setting, and nothing else is
 /// wrong.
 enum class Outcome { kHold, kCannotTell, kDoNotHold };
@@ -82,6 +82,9 @@ struct ValidationReport {
   BoundResult p95_verdict() const;
   BoundResult ranking_verdict() const;
   bool memory_is_exact() const;
+  /// Returns true if memory is exact but for figures that may differ between processes on a real GPU: see
+  /// may_differ_by_addresses.
+  bool memory_is_right() const;
   bool gradients_are_right() const;
   Outcome outcome() const;
 };

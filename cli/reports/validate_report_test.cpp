@@ -4,9 +4,12 @@
 
 #include <algorithm>
 
+#include "traces/base/units.h"
+
 namespace offprof {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -150,6 +153,24 @@ TEST(ValidationReport, ByteDifferencesAndWrongGradientsAreNeverNoise) {
   wrong.settings[0].gradients = "2 of 7 differ";
   EXPECT_EQ(wrong.outcome(), Outcome::kDoNotHold);
   EXPECT_THAT(to_text(wrong, {}), HasSubstr("gradients: 2 of 7 differ"));
+}
+
+/// Among free blocks of one size the allocator takes the lowest, and the driver chooses the addresses.
+TEST(ValidationReport, AcceptsOtherAllocatedMemoryOnARealGpuOnly) {
+  ValidationReport report = report_of({setting(100'000, {100'000})});
+  ValidatedSetting& only = report.settings[0];
+  only.inexact = {"device_allocated_peak_bytes"};
+  only.measured.device_allocated_peak_bytes = 100 * kMiB;
+  only.predicted.device_allocated_peak_bytes = 101 * kMiB;
+  report.device = "virtual:h200";
+  EXPECT_EQ(report.outcome(), Outcome::kDoNotHold);
+  report.device = "cuda:1";
+  EXPECT_NE(report.outcome(), Outcome::kDoNotHold);
+  EXPECT_FALSE(report.memory_is_exact());
+  EXPECT_THAT(to_text(report, {}), AllOf(HasSubstr("device_allocated_peak_bytes differs: 100 MiB measured,"),
+                                         HasSubstr("Requested memory is exact")));
+  only.predicted.device_allocated_peak_bytes = 106 * kMiB;
+  EXPECT_EQ(report.outcome(), Outcome::kDoNotHold);
 }
 
 TEST(ValidationReport, ListsSettingsThatTheDeviceHadNoMemoryFor) {
