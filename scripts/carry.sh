@@ -12,12 +12,22 @@ set -euo pipefail
 case ${1:-} in -h | --help) print_help && exit ;; esac
 [ $# -eq 0 ] || die 2 "unknown argument: $1" "see scripts/carry.sh --help"
 
-# The packages that scripts/setup.sh installs for the build, and the shared libraries and headers that they
-# depend on.
-packages=(libcli11-dev libfmt-dev libfmt9 nlohmann-json3-dev rapidjson-dev zlib1g-dev zlib1g
-    libpugixml-dev libpugixml1v5 libtomlplusplus-dev
-    coinor-libclp-dev coinor-libcoinutils-dev liburing-dev liburing2 libxxhash-dev
-    libgtest-dev googletest libgmock-dev librapidcheck-dev)
+# depends_of PACKAGE...: prints the libraries that the packages depend on, without those that every machine with a
+# compiler has, and without the solver's, which is opened only if it is there.
+depends_of() {
+    LC_ALL=C apt-cache depends --no-recommends --no-suggests "$@" | sed -n 's/.*Depends: //p' |
+        grep -E '^(lib|googletest|zlib1g|coinor-.*-dev)' | grep -vE '^lib(c6|c-dev|gcc|stdc)' | sort -u
+}
+
+# Prints the packages that the build needs, the libraries that they depend on, and those that these depend on.
+packages() {
+    local build libraries
+    mapfile -t build < <(library_packages | cut -d ' ' -f 1)
+    mapfile -t libraries < <(depends_of "${build[@]}")
+    printf '%s\n' "${build[@]}" "${libraries[@]}"
+    mapfile -t libraries < <(printf '%s\n' "${libraries[@]}" | grep -v -e '-dev$')
+    depends_of "${libraries[@]}"
+}
 
 # Redirects absolute symbolic links to the unpacked files in the folder.
 link_within() {
@@ -31,7 +41,7 @@ beside=$carried_dir.tmp.$$
 trap 'rm -rf -- "$beside"' EXIT
 mkdir -p "$beside/archives"
 # As root, apt-get downloads as another user who may not write here. It prints a warning and continues as root.
-(cd "$beside/archives" && apt-get -qq download "${packages[@]}" 2>"$beside/log") ||
+(cd "$beside/archives" && packages | sort -u | xargs apt-get -qq download 2>"$beside/log") ||
     die 3 "apt-get could not download the packages: $(cat "$beside/log")" "Update the package lists (apt-get update), then run this script again."
 for archive in "$beside"/archives/*.deb; do dpkg -x "$archive" "$beside/unpacked"; done
 # The build needs only the headers of Clp and of its dependencies.

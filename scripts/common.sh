@@ -81,6 +81,26 @@ python_tools=$root/.deps/python/bin
 # shellcheck disable=SC2034  # used by the scripts that source this file
 carried_dir=$root/.deps/carried
 
+# Debian packages of the libraries that offprof is built with, in the form of scripts/setup.sh.
+library_packages() {
+    cat <<'LIST'
+libcli11-dev - command-line parser
+libfmt-dev - text formatting
+nlohmann-json3-dev - JSON reader and writer
+rapidjson-dev - fast JSON parser for traces
+libpugixml-dev - JUnit XML of the gate
+libtomlplusplus-dev - parser of offprof.toml
+zlib1g-dev - gzip for traces
+coinor-libclp-dev - solver of linear programs, for the bounds of plans
+liburing-dev - io_uring for the disk tier
+libxxhash-dev - checksums for the disk tier
+libblosc-dev - compression of offloaded tensors in host memory
+libgtest-dev - test framework
+libgmock-dev - matchers for the tests
+librapidcheck-dev - property tests
+LIST
+}
+
 # configure PRESET [CMAKE_OPTION...]
 configure() {
     local preset=$1

@@ -120,21 +120,8 @@ cmake cmake configures the build
 ninja-build ninja builds
 ccache ccache makes a second build fast
 python3 python3 runs the scripts that sum up tests
-libcli11-dev - command-line parser
-libfmt-dev - text formatting
-nlohmann-json3-dev - JSON reader and writer
-rapidjson-dev - fast JSON parser for traces
-libpugixml-dev - JUnit XML of the gate
-libtomlplusplus-dev - parser of offprof.toml
-zlib1g-dev - gzip for traces
-coinor-libclp-dev - solver of linear programs, for the bounds of plans
-liburing-dev - io_uring for the disk tier
-libxxhash-dev - checksums for the disk tier
-libblosc-dev - compression of offloaded tensors in host memory
-libgtest-dev - test framework
-libgmock-dev - matchers for the tests
-librapidcheck-dev - property tests
 LIST
+    library_packages
     if ! $small; then
         echo "libbenchmark-dev - benchmarks"
         if ! libtorch_is_there && [ -z "$(python_with_pip)" ]; then
