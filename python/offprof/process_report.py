@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import ctypes
 import dataclasses
 import functools
 import json
@@ -53,7 +55,7 @@ class ProcessReport:
             reset = getattr(torch._C, name, None)
             if reset is not None:
                 setattr(torch._C, name, self._before(reset, self._keep_peaks))
-        atexit.register(self.finish)
+        atexit.register(self._end_with_interpreter)
         # Skips atexit; forked children of multiprocessing end so.
         os._exit = self._before(os._exit, self.finish)
 
@@ -77,6 +79,11 @@ class ProcessReport:
             collectives=[dataclasses.asdict(count) for count in state.collectives],
             notes=self._gpu.notes(),
         )
+
+    def _end_with_interpreter(self) -> None:
+        self.finish()
+        if self._pid == os.getpid() and self._torch is not None:
+            _settle_backward(self._torch, self._gpu.device())
 
     def _begin(self) -> None:
         """Called when torch initialises CUDA: in a forked child again, if the parent had not."""
@@ -129,6 +136,22 @@ class ProcessReport:
     def _write(self, **figures: Any) -> None:
         rank = {} if self._place is None else {"rank": self._place.rank, "world_size": self._place.world_size}
         _write_report(self._folder, self._started_ns, {**rank, **figures})
+
+
+def _settle_backward(torch: ModuleType, device: int) -> None:
+    """Lets the thread of the device's backward pass drop what it holds of earlier passes.
+
+    It drops Python objects of the last pass, such as FSDP's callbacks, when it gets to it. If the interpreter has
+    ended by then, PyTorch aborts the process: "terminate called without an active exception" (pytorch#38228). On a
+    virtual GPU nothing else gives the thread time, since no program waits for the device.
+    """
+    with contextlib.suppress(RuntimeError), torch.enable_grad():  # a program may end after an error of the device
+        leaf = torch.empty(0, device=f"cuda:{device}", requires_grad=True)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(leaf))  # so that the thread is not the one that frees it
+        gradients = (torch.empty(0, device=leaf.device),)
+        # Tensor.backward executes Python code, after which an interrupted interpreter forgets the interrupt.
+        engine = torch.autograd.Variable._execution_engine
+        engine.run_backward((leaf.clone(),), gradients, False, False, (), allow_unreachable=True, accumulate_grad=True)
 
 
 def report_problem(folder: Path, problem: str) -> None:

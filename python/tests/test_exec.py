@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -120,6 +121,32 @@ def test_every_end_has_its_status_and_figures(execute: Exec, end: str, status: i
     done = execute(script=f"import os, signal, sys, torch\ntorch.zeros(3, device='cuda')\n{end}\n")
     assert done.status == done.report["exit_status"] == status
     assert done.process["peak_requested_bytes"] == 12
+
+
+# The thread of the backward pass frees the callback some time after the pass.
+CALLBACK_AT_THE_END = """
+    import torch
+
+    class Callback(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            torch.autograd.Variable._execution_engine.queue_callback(lambda: None)
+            return gradient * 2
+
+    Callback.apply(torch.ones(1000, device="cuda", requires_grad=True)).sum().backward()
+"""
+
+
+def test_a_program_may_end_right_after_a_backward_pass(execute: Exec, tmp_path: Path) -> None:
+    script = tmp_path / "callback.py"
+    script.write_text(textwrap.dedent(CALLBACK_AT_THE_END), encoding="utf-8")
+    again_and_again = f"for i in $(seq 8); do {sys.executable} {script} || exit 1; done"  # without us, one of 5 aborts
+    done = execute("sh", "-c", again_and_again)
+    assert (done.status, done.err) == (0, "")
 
 
 def test_a_killed_process_is_reported_without_figures(execute: Exec) -> None:
