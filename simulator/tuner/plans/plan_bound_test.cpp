@@ -143,9 +143,13 @@ RC_GTEST_PROP(PlanBoundProperty, MoreMemoryNeverRaisesTheBound, ()) {
   const Relaxed relaxed(program, link);
   const Bytes some = relaxed.least.peak + *rc::gen::inRange<Bytes>(0, 200);
   const Bytes more = some + *rc::gen::inRange<Bytes>(0, 200);
-  const double tight = relaxed.relaxation.least_time(some, kVeryLong).value;
-  const double loose = relaxed.relaxation.least_time(more, kVeryLong).value;
-  RC_ASSERT(loose <= tight * (1 + 1e-4) + 1e-2);
+  // Rows that a solution violates by less than a millionth of the known value are left out, so each bound may be
+  // too low by some of these.
+  constexpr Nanoseconds kKnown = 10'000;
+  constexpr double kRowTolerance = 1e-6 * static_cast<double>(kKnown);
+  const double tight = relaxed.relaxation.least_time(some, kKnown).value;
+  const double loose = relaxed.relaxation.least_time(more, kKnown).value;
+  RC_ASSERT(loose <= tight * (1 + 1e-4) + 10 * kRowTolerance);
 }
 
 }  // namespace
