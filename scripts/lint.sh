@@ -4,9 +4,12 @@
 # own, and clang-tidy on the small flavour without its tests. (With LibTorch's headers clang-tidy takes minutes per
 # file; the tests would take as long as all the rest.)
 #
-#   scripts/lint.sh [scripts|python|spelling|comments|layers|headers|tidy]...
+#   scripts/lint.sh [scripts|python|spelling|comments|layers|headers|torch-headers|tidy]...
 #
-# Without arguments, runs all checks. Exit status 1 if any of them reports a problem.
+#   headers        those that do not include LibTorch's
+#   torch-headers  the others, which take seconds each
+#
+# Without arguments, runs all checks but torch-headers. Exit status 1 if any of them reports a problem.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -50,33 +53,41 @@ precompile_torch() {
 
 # compile_header HEADER: compiles a source that only includes the header. Writes an object, which ccache can cache.
 compile_header() {
-    local options=() source=build-lint/headers/${1%.h}.cpp
-    if ! grep -qxF "$1" <<<"$torch_free"; then
-        if [ ! -f "$torch_headers.gch" ]; then
-            echo "skipped, since LibTorch is not installed: $1"
-            return
-        fi
-        read -r -a options <<<"-include $torch_headers $(torch_options)"
-    fi
+    local source=build-lint/headers/${1%.h}.cpp
     mkdir -p "$(dirname "$source")"
     printf '#include "%s"\n' "$1" >"$source"
-    # shellcheck disable=SC2086  # the warnings are several words
-    if ! $compiler $warnings "${options[@]}" -I. -c "$source" -o "${source%.cpp}.o"; then
+    # shellcheck disable=SC2086  # these are several words
+    if ! $compiler $header_options -I. -c "$source" -o "${source%.cpp}.o"; then
         echo "does not compile alone: $1"
         return 1
     fi
 }
 
-lint_headers() {
-    export -f compile_header torch_options
-    torch_free=$(scripts/check_layers.py --torch-free)
+# compile_headers OPTION...: compiles each header of standard input with the compiler options.
+compile_headers() {
     compiler=g++
-    if command -v ccache >/dev/null; then compiler="env CCACHE_BASEDIR=$root CCACHE_SLOPPINESS=pch_defines,time_macros ccache g++"; fi
-    export torch_free compiler torch_headers warnings
-    rm -f "$torch_headers.gch"
-    if [ -n "$(torch_options)" ]; then precompile_torch; fi
+    if command -v ccache >/dev/null; then compiler="env CCACHE_BASEDIR=$root ccache g++"; fi
+    header_options="$warnings $*"
+    export -f compile_header
+    export compiler header_options
     # shellcheck disable=SC2016  # the inner shell expands it
-    source_files '*.h' | xargs -0 -r -n 1 -P "$(job_count)" bash -c 'compile_header "$1"' compile_header
+    xargs -r -n 1 -P "$(job_count)" bash -c 'compile_header "$1"' compile_header
+}
+
+all_headers() {
+    source_files '*.h' | tr '\0' '\n'
+}
+
+lint_headers() {
+    all_headers | grep -xF -f <(scripts/check_layers.py --torch-free) | compile_headers
+}
+
+lint_torch-headers() {
+    if [ -z "$(torch_options)" ]; then die 3 "LibTorch is not installed" "Run scripts/setup.sh."; fi
+    rm -f "$torch_headers.gch"
+    precompile_torch
+    # shellcheck disable=SC2046  # these are several words
+    all_headers | grep -vxF -f <(scripts/check_layers.py --torch-free) | compile_headers -include "$torch_headers" $(torch_options)
 }
 
 lint_layers() {
@@ -111,8 +122,8 @@ cd "$root"
 failed=()
 for check in "${checks[@]}"; do
     case $check in
-    tidy | headers | layers | comments | python | scripts | spelling) ;;
-    *) die 2 "no such check: $check" "The checks are scripts, python, spelling, comments, layers, headers and tidy." ;;
+    tidy | headers | torch-headers | layers | comments | python | scripts | spelling) ;;
+    *) die 2 "no such check: $check" "See scripts/lint.sh --help." ;;
     esac
     say "lint: $check"
     "lint_$check" || failed+=("$check")

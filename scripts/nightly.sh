@@ -69,6 +69,7 @@ for ((run = 1; run <= runs_beside_load; run++)); do
 done
 part "address and undefined-behaviour sanitizers" "$root/scripts/test.sh" --only asan
 part "thread sanitizer" "$root/scripts/test.sh" --only tsan
+part "headers that include LibTorch's, each alone" "$root/scripts/lint.sh" torch-headers
 part "fuzzing" "$root/scripts/fuzz.sh" --fast --runs "$runs"
 part "fuzzing with sanitizers" "$root/scripts/fuzz.sh" --runs $((runs / 10))
 part "random programs" "$root/scripts/soak.sh" --hours "$hours"
