@@ -2,10 +2,14 @@
 # that lack them.
 option(OFFPROF_STATIC_LIBRARIES "Link fmt and liburing statically" OFF)
 
-# Debian has no static fmt. Its headers contain the whole library.
+# Debian has no static fmt. Its headers contain the whole library, which one source compiles. (With FMT_HEADER_ONLY
+# every source would, and none would be the same as in the other flavour, where ccache finds it.)
 if(OFFPROF_STATIC_LIBRARIES)
-  set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1
-    INTERFACE_LINK_OPTIONS "LINKER:--as-needed")
+  add_library(offprof_fmt STATIC "${CMAKE_CURRENT_LIST_DIR}/static_fmt.cpp")
+  set_target_properties(offprof_fmt PROPERTIES UNITY_BUILD OFF POSITION_INDEPENDENT_CODE ON
+    ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+  set(fmt_library "${CMAKE_BINARY_DIR}/liboffprof_fmt.a")
+  set_target_properties(fmt::fmt PROPERTIES IMPORTED_LOCATION "${fmt_library}" IMPORTED_LOCATION_NONE "${fmt_library}")
 endif()
 
 # offprof_link_statically(TARGET LIBRARY): makes an imported target link libLIBRARY.a.

@@ -1,4 +1,5 @@
-// Memory that an NVIDIA H200 measured (traces/recorded/h200), simulated from its traces and on a virtual H200.
+// Memory that an NVIDIA H200 measured (traces/recorded/h200), simulated from its traces and on a virtual
+// H200.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,8 +72,8 @@ void expect_memory_of(const std::string& recorded, const std::vector<std::string
 }
 
 TEST(VirtualH200, HasTheMemoryOfARealOne) {
-  expect_memory_of("transformer_keep", {"transformer", "--batch", "8", "--seq", "1024", "--layers", "8", "--width",
-                                        "1024", "--heads", "16"});
+  expect_memory_of("transformer_keep", {"transformer", "--batch", "8", "--seq", "1024", "--layers", "8",
+                                        "--width", "1024", "--heads", "16"});
   expect_memory_of("small_transformer_keep", {"transformer", "--batch", "2", "--layers", "2"});
   expect_memory_of("mlp_offload", {"mlp"});
 }

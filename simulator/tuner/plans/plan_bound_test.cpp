@@ -143,8 +143,8 @@ RC_GTEST_PROP(PlanBoundProperty, MoreMemoryNeverRaisesTheBound, ()) {
   const Relaxed relaxed(program, link);
   const Bytes some = relaxed.least.peak + *rc::gen::inRange<Bytes>(0, 200);
   const Bytes more = some + *rc::gen::inRange<Bytes>(0, 200);
-  // Rows that a solution violates by less than a millionth of the known value are left out, so each bound may be
-  // too low by some of these.
+  // Rows that a solution violates by less than a millionth of the known value are left out, so each bound may
+  // be too low by some of these.
   constexpr Nanoseconds kKnown = 10'000;
   constexpr double kRowTolerance = 1e-6 * static_cast<double>(kKnown);
   const double tight = relaxed.relaxation.least_time(some, kKnown).value;
