@@ -44,7 +44,7 @@ class ScenarioTest : public HazardTest,
 };
 
 TEST_P(ScenarioTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
-  expect_gradients_under(hazard_policies());
+  expect_gradients_under(policies_here());
 }
 
 TEST_P(ScenarioTest, HasTheSameGradientsWithCompressedMemory) {
@@ -102,7 +102,7 @@ class ErrorTest : public HazardTest, public testing::WithParamInterface<std::str
   void expect_error(const Run& run, const std::string& what) {
     const Run clean = [](Graph& g) { graphs::shared_subgraph(g).backward(); };
     const std::vector<at::Tensor> expected = gradients(clean, std::nullopt);
-    for (const Policy& policy : hazard_policies()) {
+    for (const Policy& policy : policies_here()) {
       SCOPED_TRACE(policy.name + ": " + describe(policy));
       expect_nothing_left([&] { EXPECT_THAT(message_of([&] { gradients(run, policy); }), HasSubstr(what)); });
       expect_equal(gradients(clean, policy), expected);
@@ -169,7 +169,7 @@ TEST_P(ErrorTest, AnInPlaceEditBetweenTwoBackwardsIsRefused) {
     weight.zero_();
     loss.backward();
   };
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : policies_here()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     // A tensor that TRL's rules have dropped is refused before its version is checked.
     expect_nothing_left([&] {
@@ -279,7 +279,7 @@ class StepsTest : public ErrorTest {};
 TEST_P(StepsTest, AGraphThatOutlivesItsStepStillWorks) {
   const std::vector<at::Tensor> expected =
       gradients([](Graph& g) { graphs::shared_subgraph(g).backward(); }, std::nullopt);
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : policies_here()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       at::manual_seed(kSeed);
@@ -294,7 +294,7 @@ TEST_P(StepsTest, AGraphThatOutlivesItsStepStillWorks) {
 }
 
 TEST_P(StepsTest, AGraphThatOutlivesItsStepUnusedLeavesNothing) {
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : policies_here()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_nothing_left([&] {
       Graph graph(device().torch_device());
@@ -314,7 +314,7 @@ TEST_P(StepsTest, ModelsRunSeparateSteps) {
   };
   const std::vector<at::Tensor> expected = gradients(chain, std::nullopt);
   const std::vector<at::Tensor> others = gradients([&](Graph& g) { interrupted(g, [] {}); }, std::nullopt);
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : policies_here()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     const auto step_of_the_chain = [&] { expect_equal(gradients(chain, policy), expected); };
     expect_nothing_left([&] {
@@ -332,7 +332,7 @@ TEST_P(StepsTest, ModelsRunSeparateSteps) {
 
 TEST_P(StepsTest, KeepsSparseAndQuantisedTensorsAndReportsTheReason) {
   Graph graph(device().torch_device());
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : policies_here()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     const auto step = run_step(policy, [&] { sparse_and_quantised_tensors(graph); });
     const auto kept = step->ledger().find({Place::kDevice, PlacementReason::kUnsupportedLayout});
@@ -356,7 +356,7 @@ TEST_P(StepsTest, KeepsTensorsThatExceedTheHostLimitAndReportsTheReason) {
 TEST_P(StepsTest, TensorsThatExceedHostMemoryAreAnErrorIfThePolicyHasNoLimit) {
   device().set_host_capacity(48 * 8 - 1);
   const Run run = [](Graph& g) { graphs::chain(g).backward(); };
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : policies_here()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     const bool stays = !policy.rules.empty() && policy.rules.back().placement.place == Place::kDevice;
     if (policy.host_memory_bytes || stays) continue;

@@ -4,6 +4,7 @@
 
 #include "tests/conformance/disk_under_test.h"
 #include "tests/conformance/inverted.h"
+#include "tests/support/test_extent.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -72,6 +73,15 @@ std::shared_ptr<OffloadStep> HazardTest::run_step(const Policy& policy, const st
   work();
   step->backward_end();
   return step;
+}
+
+std::vector<Policy> HazardTest::policies_here() const {
+  const std::vector<Policy> all = hazard_policies();
+  if (has_full_extent()) return all;
+  std::vector<Policy> some;
+  for (std::size_t i = device_->torch_device().is_cpu() ? 0 : 1; i < all.size(); i += 2)
+    some.push_back(all[i]);
+  return some;
 }
 
 void HazardTest::expect_equal(const std::vector<at::Tensor>& actual,

@@ -45,6 +45,10 @@ class HazardTest : public testing::Test {
   /// Runs `work` twice, since the first run may start permanent threads, and expects that nothing is left.
   void expect_nothing_left(const std::function<void()>& work);
 
+  /// Returns those of hazard_policies that are run here: on the host the ones at even places, on other
+  /// devices the ones at odd places, so that together they run all. With OFFPROF_TEST_EXTENT=full, all.
+  std::vector<Policy> policies_here() const;
+
   CountingDevice& device() { return *device_; }
   /// Wraps the opened device; later steps run on the wrapper.
   template <typename Wrapper>

@@ -89,7 +89,7 @@ TEST_P(OutOfMemoryTest, AnyCapacityGivesTheGradientsOrAnError) {
     g.x.mutable_grad() = leaf.grad();
   };
   const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : policies_here()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     expect_equal(gradients(run, policy), expected);
     device().release_cache();

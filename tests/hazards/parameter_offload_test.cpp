@@ -107,7 +107,7 @@ class OffloadedParametersTest : public HazardTest,
 TEST_P(OffloadedParametersTest, HasTheGradientsOfPlainAutogradAndLeavesNothing) {
   const Scenario& scenario = std::get<1>(GetParam());
   const std::vector<at::Tensor> expected = gradients(scenario.plainly(), std::nullopt);
-  for (const Policy& policy : hazard_policies()) {
+  for (const Policy& policy : policies_here()) {
     if (policy.scheduler == SchedulerKind::kTrl && scenario.asks_again) continue;
     for (const Offload& offload : kOffloads) {
       SCOPED_TRACE(policy.name + ": " + describe(policy) + ", " + offload.name);
@@ -183,7 +183,7 @@ class OffloadedParametersFaultTest : public FaultFixture,
     open_faulty<FailingDevice>(std::get<0>(GetParam()));
     if (IsSkipped()) return;
     const std::vector<at::Tensor> expected = gradients(run, std::nullopt);
-    for (const Policy& policy : hazard_policies()) {
+    for (const Policy& policy : policies_here()) {
       SCOPED_TRACE(policy.name + ": " + describe(policy));
       for_every_call([&] { return offloaded_step(policy, expected); }, expected, and_all_after_it,
                      expect_planted_failure);
