@@ -261,7 +261,7 @@ class Job:
     def times(self, check, name):
         """Compares predicted with measured step times, over settings that span the space of policies."""
         self.recorded(name)
-        policies, rounds = ("6", "1") if self.options.quick else ("16", "3")
+        policies, rounds = ("6", "1") if self.options.quick else ("12", "2")
         report = self.offprof(
             "validate", self.model(name), "--trace", self.trace(name), "--device", self.options.device,
             "--policies", policies, "--rounds", rounds, statuses=(0, 1),
