@@ -86,7 +86,7 @@ class FaultTest : public FaultFixture, public testing::WithParamInterface<std::t
 TEST_P(FaultTest, AFailedCallEndsWithItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : policies_here()) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/false, expect_planted_failure);
   }
@@ -96,7 +96,7 @@ TEST_P(FaultTest, AFailedCallEndsWithItsErrorAndLeavesNothing) {
 TEST_P(FaultTest, ALostDeviceEndsTheStepWithItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : policies_here()) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/true, expect_planted_failure);
   }
@@ -106,7 +106,7 @@ TEST_P(FaultTest, ALostDeviceEndsTheStepWithItsErrorAndLeavesNothing) {
 TEST_P(FaultTest, AFailedMarkInARecordedStepIsItsErrorAndLeavesNothing) {
   open_faulty<MarkFailingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : policies_here()) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for (const bool and_all_after_it : {false, true})
       for_some_calls(policy, and_all_after_it, [](const std::string& message) {
@@ -119,7 +119,7 @@ TEST_P(FaultTest, AFailedMarkInARecordedStepIsItsErrorAndLeavesNothing) {
 TEST_P(FaultTest, ALostDeviceEndsARecordedStepWithItsErrorAndLeavesNothing) {
   open_faulty<FailingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : policies_here()) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_some_calls(policy, /*and_all_after_it=*/true, expect_planted_failure);
   }
@@ -132,7 +132,7 @@ class LostCopyTest : public FaultTest {};
 /// The lost copy may be the only one of a tensor. If it is not, no error is needed.
 TEST_P(LostCopyTest, ALostCopyIsAnErrorAndNeverAWrongValue) {
   open_faulty<LosingDevice>();
-  for (const Policy& policy : policies_here()) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
       if (!message.empty()) {
@@ -146,7 +146,7 @@ TEST_P(LostCopyTest, ALostCopyIsAnErrorAndNeverAWrongValue) {
 TEST_P(FaultTest, ADiskThatFillsUpAtAnyMomentChangesNoResult) {
   open_faulty<FullDiskDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : policies_here()) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for (const bool for_good : {false, true})
       for_every_call(policy, for_good, [](const std::string& message) { EXPECT_THAT(message, IsEmpty()); });
@@ -158,7 +158,7 @@ TEST_P(FaultTest, ADiskThatFillsUpAtAnyMomentChangesNoResult) {
 TEST_P(FaultTest, AReloadRefusedOnceIsRepeatedUnlessTrlsRulesApply) {
   open_faulty<RefusingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : policies_here()) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/false, [&](const std::string& message) {
       const bool has_second_time = policy.scheduler != SchedulerKind::kTrl;
@@ -175,7 +175,7 @@ TEST_P(FaultTest, AReloadRefusedOnceIsRepeatedUnlessTrlsRulesApply) {
 TEST_P(FaultTest, ReloadsRefusedForeverEndInAnErrorOrAreNotNeeded) {
   open_faulty<RefusingDevice>();
   if (IsSkipped()) return;
-  for (const Policy& policy : policies_here()) {
+  for (const Policy& policy : hazard_policies()) {
     SCOPED_TRACE(policy.name + ": " + describe(policy));
     for_every_call(policy, /*and_all_after_it=*/true, [&](const std::string& message) {
       if (!message.empty()) {
