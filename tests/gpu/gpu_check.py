@@ -25,7 +25,6 @@ import contextlib
 import fnmatch
 import gzip
 import json
-import os
 import pathlib
 import re
 import shutil
