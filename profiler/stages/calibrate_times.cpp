@@ -177,8 +177,12 @@ StepScript<void> calibrate_dense_times(const StepSource& source, RecordedProgram
                                        bool offloads_parameters, CalibratedTimes& times) {
   if (!recorded.dense_program || !times.calibration) co_return;
   StepProgram& program = *recorded.dense_program;
-  if (computes_beside_host(source) && offloads_parameters) assume_host_ahead(program);
-  if (computes_beside_host(source) && !offloads_parameters) assume_work(program, recorded.program);
+  if (computes_beside_host(source)) {
+    if (offloads_parameters)
+      assume_host_ahead(program);
+    else
+      assume_work(program, recorded.program);
+  }
   if (is_brief(source)) {
     scale_compute(program, times.recorded_scale);
     co_return;
