@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/advice/failure_reason.h"
 #include "cli/commands/commands.h"
 #include "cli/options/disk_options.h"
 #include "cli/options/options.h"
+#include "cli/plugin/foreground_command.h"
+#include "cli/plugin/scratch_folder.h"
 #include "cli/reports/next_command.h"
 #include "cli/snapshots/snapshot_export.h"
 #include "cli/tables/figure_text.h"
@@ -30,7 +34,8 @@ struct ExportReport {
   Policy policy{};
   EngineExport result{};
   Metrics offprof{};                ///< predicted figures of the policy under offprof
-  std::optional<Metrics> engine{};  ///< predicted figures of the other engine; nullopt: not modelled
+  std::optional<Metrics> engine{};  ///< figures of the other engine; nullopt: not known
+  bool is_recorded = false;         ///< `engine` was measured by a run, and not predicted
   std::string output{};             ///< file of the snippet; empty: the report shows it
   std::string inexactness{};        ///< empty: the engine's figures are exact
   bool times_are_modelled = false;
@@ -41,7 +46,9 @@ nlohmann::ordered_json to_json(const ExportReport& report) {
       {"target", report.target->name},    {"trace", report.trace},
       {"policy", to_json(report.policy)}, {"settings", report.result.settings},
       {"snippet", report.result.snippet}, {"predicted", metrics_to_json(report.offprof)}};
-  if (report.engine) {
+  if (report.is_recorded) {
+    json["engine_measured"] = metrics_to_json(*report.engine);
+  } else if (report.engine) {
     json["engine_policy"] = to_json(*report.result.simulated);
     json["engine_predicted"] = metrics_to_json(*report.engine);
   } else {
@@ -55,7 +62,14 @@ nlohmann::ordered_json to_json(const ExportReport& report) {
 
 std::string figures_text(const ExportReport& report, const Page& page) {
   const std::string title(report.target->title);
-  if (report.engine) return metrics_table({{"offprof", report.offprof}, {title, *report.engine}}, page);
+  if (report.engine)
+    return metrics_table({{"offprof", report.offprof}, {title, *report.engine}}, page) +
+           (report.is_recorded ? wrap(fmt::format("The figures of {} are those of a run of the program with "
+                                                  "the settings below.",
+                                                  title),
+                                      page.width, 0) +
+                                     "\n"
+                               : "");
   return metrics_table({{"offprof", report.offprof}}, page) +
          wrap(fmt::format("No figures of {}: {}", title, report.result.no_figures), page.width, 0) + "\n";
 }
@@ -94,6 +108,9 @@ class ExportCommand : public Subcommand {
         "Engine to write the settings for, or memory-snapshot: the memory of the step for PyTorch's "
         "memory visualizer")
         ->required();
+    app.add_flag(
+        "--record", records_,
+        "pytorch: record the training script of the trace again with the settings, for their figures");
     add_assumed_link_option(app, link_, "Link to assume (default: the link that the run measured)");
     add_disk_bandwidth_option(app, disk_, "Disk to assume (default: the disk that the run measured)");
     add_output_option(
@@ -104,6 +121,15 @@ class ExportCommand : public Subcommand {
 
   ExitStatus run(Context& context) override {
     if (target_ == nullptr) return write_snapshot(context);
+    try {
+      return write_settings(context);
+    } catch (const EndedBySignal& end) {
+      return status_of_signal(end.signal);
+    }
+  }
+
+ private:
+  ExitStatus write_settings(Context& context) const {
     if (trace_path_.empty())
       throw input_error("--trace is missing: the settings are for the step of a trace",
                         fmt::format("Add it: offprof export {} --trace t.json --to {}", shell_word(subject_),
@@ -113,6 +139,7 @@ class ExportCommand : public Subcommand {
     const Trace trace = read_trace(trace_path_);
     refuse_foreign_plan(file.policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings),
                         shell_word(trace_path_));
+    if (records_) check_can_record(trace);
     const TraceSteps steps(trace);
     ExportReport report = make_report(file, trace, steps);
     if (!report.inexactness.empty()) context.warn(report.inexactness);
@@ -122,7 +149,6 @@ class ExportCommand : public Subcommand {
     return ExitStatus::kOk;
   }
 
- private:
   ExitStatus write_snapshot(Context& context) const {
     const std::string output = output_.empty() ? "snapshot.pickle" : output_;
     check_writable(output);
@@ -144,7 +170,10 @@ class ExportCommand : public Subcommand {
     Link link = link_to_assume(link_, trace.environment.link);
     link.disk = disk_to_assume(disk_, trace, policy);
     report.offprof = steps.predict(policy, link);
-    if (report.result.simulated) {
+    if (records_) {
+      report.engine = record_with(report.result.snippet, trace);
+      report.is_recorded = true;
+    } else if (report.result.simulated) {
       report.engine = steps.predict(*report.result.simulated, link);
       report.inexactness = steps.inexactness(*report.result.simulated);
     }
@@ -153,7 +182,45 @@ class ExportCommand : public Subcommand {
     return report;
   }
 
+  /// Records the program of the trace again with the code applied. Returns the figures of the run. Throws
+  /// Error (input) if that fails.
+  static Metrics record_with(const std::string& code, const Trace& trace) {
+    const ScratchFolder folder;
+    const std::string code_path = folder.file("exported.py"), path = folder.file("trace.json"),
+                      errors = folder.file("errors.txt");
+    write_file(code_path, code);
+    const std::vector<std::string> words =
+        with_options(run_with_policy(trace, "keep"), {"--apply", code_path, "-q", "-o", path});
+    if (const int status = run_this_program({{words, {}, errors}}).front(); status != 0)
+      throw input_error(
+          "the program could not be recorded with the settings: " + failure_reason(read_file(errors), status),
+          "The run was like that of the trace: " + command_line(run_with_policy(trace, "keep")));
+    return of_program(read_trace(path).metrics);
+  }
+
+  /// Returns the figures of a run without those of offprof's own copies, which are none: the program copies.
+  static Metrics of_program(const Metrics& run) {
+    Metrics metrics;
+    metrics.device_peak_bytes = run.device_peak_bytes;
+    metrics.device_resident_bytes = run.device_resident_bytes;
+    metrics.device_allocated_peak_bytes = run.device_allocated_peak_bytes;
+    metrics.device_reserved_peak_bytes = run.device_reserved_peak_bytes;
+    metrics.step_time_ns = run.step_time_ns;
+    return metrics;
+  }
+
+  /// Throws Error (input) if the program of the trace cannot be recorded with the settings.
+  void check_can_record(const Trace& trace) const {
+    if (!target_->can_be_recorded)
+      throw input_error(fmt::format("--record is for pytorch, and not for {}", target_->name));
+    if (trace.settings.loss != kOfScript)
+      throw input_error("--record is for traces of training scripts, and this one is of " + trace.model.name);
+    if (std::ranges::find(trace.argv, "--world-size") != trace.argv.end())
+      throw input_error("--record is for traces of one process, and this one is of a rank of many");
+  }
+
   std::string subject_, trace_path_, output_;
+  bool records_ = false;
   const ExportTarget* target_ = nullptr;  ///< nullptr: a memory snapshot
   std::optional<Link> link_;
   std::optional<DiskLink> disk_;

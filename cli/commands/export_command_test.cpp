@@ -40,6 +40,15 @@ TEST_F(ExportCommandTest, ShowsTheFiguresOfBothEngines) {
   EXPECT_THAT(run.out, HasSubstr("min_offload_size=1,"));
 }
 
+TEST_F(ExportCommandTest, RecordsOnlyScriptsAndOnlyCodeThatCanBeApplied) {
+  const CliRun other_engine = run_export("offload", "trl", {"--record"});
+  EXPECT_EQ(other_engine.status, 2);
+  EXPECT_THAT(other_engine.err, HasSubstr("--record is for pytorch, and not for trl"));
+  const CliRun model = run_export("offload", "pytorch", {"--record"});
+  EXPECT_EQ(model.status, 2);
+  EXPECT_THAT(model.err, HasSubstr("traces of training scripts"));
+}
+
 TEST_F(ExportCommandTest, WritesAMemorySnapshotThatImportReads) {
   const std::string snapshot = folder_ / "snapshot.pickle", imported = folder_ / "imported.json";
   for (const char* policy : {"keep", "offload"}) {

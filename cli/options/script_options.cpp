@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <utility>
 
 #include "cli/options/options.h"
@@ -54,6 +55,10 @@ void ScriptOptions::add_to(CLI::App& app, const std::string& what) {
                  "Function whose calls are the steps, for scripts without an optimizer of torch.optim")
       ->type_name("MODULE:NAME")
       ->group(kScriptGroup);
+  app.add_option("--apply", request_.applied_code,
+                 "Python code of offprof export --to pytorch, which is applied to the script's model")
+      ->type_name("FILE")
+      ->group(kScriptGroup);
 }
 
 void ScriptOptions::choose_program(const std::vector<std::string>& argv) {
@@ -82,6 +87,7 @@ std::vector<std::string> ScriptOptions::option_words() const {
   add("--patience", patience_);
   add("--shape", request_.shape, ScriptRequest{}.shape);
   add("--step-function", request_.step_function);
+  add("--apply", request_.applied_code);
   return words;
 }
 
@@ -89,6 +95,8 @@ ScriptRequest ScriptOptions::request() const {
   parse_shape(request_.shape);
   ScriptRequest request = request_;
   request.run.model_path = program_;
+  if (!request.applied_code.empty())
+    request.applied_code = std::filesystem::absolute(request.applied_code).string();
   return request;
 }
 

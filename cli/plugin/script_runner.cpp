@@ -56,6 +56,7 @@ void identify_program(ScriptRequest& request) {
   std::string identity =
       request.is_module ? request.run.model_path : fingerprint_of_file(request.run.model_path);
   for (const std::string& argument : request.arguments) identity += '\0' + argument;
+  if (!request.applied_code.empty()) identity += " with " + fingerprint_of_file(request.applied_code);
   if (request.rank) identity += fmt::format(" rank {} of {}", request.rank->rank, request.rank->world_size);
   request.fingerprint = fingerprint(identity);
 }

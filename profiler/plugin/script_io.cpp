@@ -142,6 +142,7 @@ std::string format_script_request(const ScriptRequest& request) {
                {"is_module", request.is_module},
                {"arguments", request.arguments},
                {"fingerprint", request.fingerprint},
+               {"applied_code", request.applied_code},
                {"step_function", request.step_function},
                {"has_default_steps", request.has_default_steps},
                {"progress", kShownProgress[static_cast<std::size_t>(request.progress)]},
@@ -176,6 +177,7 @@ ScriptRequest parse_script_request(const std::string& text, const std::string& n
   request.has_default_steps = json.at("has_default_steps").as_bool();
   request.progress = static_cast<ShownProgress>(json.at("progress").as_one_of(kShownProgress));
   const JsonValue compared = json.at("compared");
+  request.applied_code = json.at("applied_code").as_string();
   for (std::size_t i = 0; i < compared.size(); ++i)
     request.compared.push_back(policy_at(compared.element(i)));
   request.continues = json.at("continues").as_bool();

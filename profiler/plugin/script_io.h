@@ -46,6 +46,7 @@ struct ScriptRequest {
   std::optional<ScriptRank> rank{};  ///< nullopt: the program is no rank of many
   std::string step_function;         ///< `module:name` of a function whose calls are steps; empty: none
   bool has_default_steps = false;    ///< as many measured steps as the budget of a script has
+  std::string applied_code;          ///< file with Python code of `offprof export`; empty: none
   ShownProgress progress = ShownProgress::kNothing;
   std::vector<Policy> compared;         ///< measured after the policy of `run`
   bool continues = false;               ///< the program trains on under the policy after the recording

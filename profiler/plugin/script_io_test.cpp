@@ -23,6 +23,7 @@ ScriptRequest request() {
   request.rank = ScriptRank{3, 8, "/tmp/said"};
   request.compared = {preset_policy("keep"), preset_policy("offload")};
   request.shape = "largest";
+  request.applied_code = "/exported.py";
   return request;
 }
 
@@ -38,6 +39,7 @@ TEST(ScriptRequest, ComesBackAsItWasWritten) {
   EXPECT_EQ(after.run.disk->speed, before.run.disk->speed);
   EXPECT_EQ(after.compared, before.compared);
   EXPECT_EQ(after.shape, before.shape);
+  EXPECT_EQ(after.applied_code, before.applied_code);
   ASSERT_TRUE(after.virtual_gpu);
   EXPECT_EQ(after.virtual_gpu->libraries, before.virtual_gpu->libraries);
   ASSERT_TRUE(after.rank);

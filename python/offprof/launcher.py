@@ -108,15 +108,21 @@ class _Launch:
             importlib.import_module("torch").cuda.set_device(place.local_rank)  # the recording's device
         from offprof.checkpointing import Checkpointing  # these import torch
         from offprof.code_locator import CodeLocator
+        from offprof.exported_code import ExportedCode
         from offprof.script_driver import ScriptDriver
 
         locator = CodeLocator()
         self.recording = extension.Recording(request_text, self._report_progress, locator.locate)
         patience = self.request["patience_seconds"]
         self.checkpointing = Checkpointing(self.request["run"]["settings"].get("checkpoint", []))
+        self.exported = ExportedCode(self.request["applied_code"])
         self.driver = ScriptDriver(
-            self.recording, extension.Phase, locator, self._finish, patience, self.checkpointing.close
+            self.recording, extension.Phase, locator, self._finish, patience, self._backward_begins
         )
+
+    def _backward_begins(self) -> None:
+        self.checkpointing.close()
+        self.exported.leave()
 
     def _rank_place(self) -> RankPlace | None:
         """Returns the place of a program that is one rank of many; None: it is no rank."""
@@ -161,6 +167,7 @@ class _Launch:
             program_runner.watch_steps_in_module(module, name, self.driver.tick_by_hand)
         self.driver.watch.install()
         self.checkpointing.install()
+        self.exported.install()
         request = self.request
         program_runner.run_program(
             self.program, request["arguments"], request["is_module"], in_main, self.driver.tick_by_hand

@@ -34,10 +34,10 @@ class Exporter:
     def __init__(self, trace: Path, folder: Path) -> None:
         self.trace, self.folder = trace, folder
 
-    def report(self, target: str, **settings: Any) -> dict[str, Any]:
+    def report(self, target: str, *flags: str, **settings: Any) -> dict[str, Any]:
         """Returns the report of the export of a policy with these settings."""
         policy = write_policy(self.folder / "policy.json", "tested", **settings)
-        command = [build_folder() / "offprof", "export", policy, "--trace", self.trace, "--to", target]
+        command = [build_folder() / "offprof", "export", policy, "--trace", self.trace, "--to", target, *flags]
         ended = subprocess.run(
             [*map(str, command), "--format", "json"], check=True, capture_output=True, text=True, cwd=self.folder
         )
@@ -110,6 +110,56 @@ def test_patterns_of_checkpointed_modules_wrap_the_outermost(tmp_path: Path) -> 
 def test_save_on_cpu_is_the_one_of_pytorch(exporter: Exporter) -> None:
     context = exporter.names("pytorch", threshold_bytes=0)["offload_activations"]()
     assert isinstance(context, torch.autograd.graph.save_on_cpu)
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "with_settings"),
+    [
+        (
+            {"threshold_bytes": 0},
+            "        loss = model",
+            "        with exported.offload_activations():\n            loss = model",
+        ),
+        (
+            {"threshold_bytes": None, "rules": RECOMPUTE},
+            "    optimizer = ",
+            "    exported.checkpoint_selectively(model)\n    optimizer = ",
+        ),
+    ],
+    ids=["save_on_cpu", "selective_checkpointing"],
+)
+def test_recorded_figures_are_those_of_a_script_with_the_code(
+    tmp_path: Path, settings: dict[str, Any], line: str, with_settings: str
+) -> None:
+    def run(script: Path, *flags: str) -> dict[str, Any]:
+        command = [build_folder() / "offprof", "run", script, "--python", sys.executable, "--device", "virtual"]
+        ended = subprocess.run(
+            [*map(str, command), *flags, "--format", "json"], check=True, capture_output=True, text=True, cwd=tmp_path
+        )
+        measured: dict[str, Any] = json.loads(ended.stdout[ended.stdout.index('{\n  "schema"') :])["measured"]
+        return measured
+
+    run(PROGRAMS / "blocks.py", "--transforms", "recompute", "-o", "t.json")
+    report = Exporter(tmp_path / "t.json", tmp_path).report("pytorch", "--record", **settings)
+    recorded = report["engine_measured"]
+    (tmp_path / "exported.py").write_text(report["snippet"], encoding="utf-8")
+    script = (PROGRAMS / "blocks.py").read_text(encoding="utf-8")
+    edited = tmp_path / "edited.py"
+    edited.write_text("import exported\n" + script.replace(line, with_settings), encoding="utf-8")
+    measured = run(edited)
+    assert recorded["device_peak_bytes"] != report["predicted"]["device_peak_bytes"]
+    for figure, value in recorded.items():
+        assert value == measured[figure], figure
+
+
+def test_code_without_a_function_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("x = 1\n", encoding="utf-8")
+    command = [build_folder() / "offprof", "run", PROGRAMS / "blocks.py", "--python", sys.executable]
+    command += ["--device", "host", "--apply", "code.py", "-o", "t.json"]
+    ended = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "has none of the functions" in ended.stderr
+    assert not (tmp_path / "t.json").exists()
 
 
 def test_deepspeed_reads_the_fragment(exporter: Exporter) -> None:

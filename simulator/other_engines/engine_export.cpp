@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<ExportTarget, 7> kTargets = {{
     {"trl", "TRL", "Python", export_to_trl},
     {"torchtune", "torchtune", "Python", export_to_torchtune},
-    {"pytorch", "PyTorch", "Python", export_to_pytorch},
+    {"pytorch", "PyTorch", "Python", export_to_pytorch, true},
     {"transformers", "transformers", "Python", export_to_transformers},
     {"deepspeed", "DeepSpeed", "JSON", export_to_deepspeed},
     {"megatron", "Megatron-LM", "flags", export_to_megatron},

@@ -40,6 +40,7 @@ struct ExportTarget {
   std::string_view language;  ///< of the snippet: `Python`, `JSON`, `flags`
   /// Throws Error (input) if the engine can express nothing of the policy.
   EngineExport (*make)(const ExportRequest& request);
+  bool can_be_recorded = false;  ///< `offprof run --apply` runs a script with the snippet
 };
 
 /// Returns all targets, in the order in which texts list them. To add one, write a `make` function, declare

@@ -233,11 +233,9 @@ EngineExport export_to_pytorch(const ExportRequest& request) {
   if (settings.offloads_parameters)
     result.differences.emplace_back("PyTorch offloads parameters with FSDP only; see --to fsdp2.");
   result.no_figures =
-      "offprof does not model save_on_cpu, which copies each saved tensor by itself, small ones and "
-      "parameters "
-      "too, and PyTorch's checkpointing, which keeps results of operators that the trace does not have. Put "
-      "the "
-      "snippet into the program and record it: offprof run train.py.";
+      "they cannot be derived from the trace: save_on_cpu copies each saved tensor by itself, and PyTorch's "
+      "checkpointing keeps results of operators that the trace does not have. Add --record to record the "
+      "program again with these settings.";
   return result;
 }
 

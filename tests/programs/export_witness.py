@@ -6,7 +6,7 @@ Records each program once without offloading, and exports policies. Trains the p
 loop and reads PyTorch's own peaks of requested and allocated bytes.
 
 - trl, torchtune: the peaks are those that `export` printed.
-- pytorch, which `export` does not simulate: the peaks are those of a recording of the program with the exported code.
+- pytorch: the peaks are those that `export --record` printed.
 
 Engines that are not installed are skipped, with a line that says so. Exit status: 0 all equal, 1 some are not, 77 no
 engine is installed, so nothing was compared.
@@ -109,13 +109,9 @@ def check_pytorch(offprof: Offprof, program: programs.Program, device: str, trac
         (offprof.folder / f"{name}.json").write_text(
             json.dumps({"schema": "offprof.policy/1", "policy": policy}), encoding="utf-8"
         )
-        code, recorded = offprof.folder / f"{name}.py", offprof.folder / f"{name}.trace.json.gz"
-        offprof.export(f"{name}.json", trace, "pytorch", "-o", str(code))
-        arguments = ("--code", str(code), "--program", str(program.path), *program.arguments)
-        with_code = programs.Program(name, "with_export.py", arguments)
-        offprof.run(with_code, device, "--policy", "keep", "-o", str(recorded))
-        predicted = offprof.simulate(recorded, "--policy", "keep")["predicted"]
-        results[f"pytorch {name}"] = differences(train(offprof, program, device, code), predicted)
+        code = offprof.folder / f"{name}.py"
+        report = offprof.export(f"{name}.json", trace, "pytorch", "--record", "-o", str(code))
+        results[f"pytorch {name}"] = differences(train(offprof, program, device, code), report["engine_measured"])
     return results
 
 
