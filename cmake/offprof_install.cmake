@@ -46,7 +46,8 @@ install(FILES "${generated_dir}/offprof.fish" DESTINATION ${share_dir}/fish/vend
 
 # --- profiles, licences ---
 
-install(DIRECTORY "${CMAKE_SOURCE_DIR}/engine/devices/virtual_gpu/model/profiles" DESTINATION ${share_dir}/offprof)
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/engine/devices/virtual_gpu/model/profiles"
+  "${CMAKE_SOURCE_DIR}/engine/devices/virtual_gpu/collectives/clusters" DESTINATION ${share_dir}/offprof)
 
 # Libraries whose code is in the build: header-only ones, and those that are linked statically.
 set(bundled CLI11 fmt nlohmann_json pugixml RapidJSON tomlplusplus xxHash)

@@ -113,6 +113,7 @@ class AdviseCommand : public Subcommand {
         "that "
         "fits, of FROM, twice as many and so on")
         ->group(kScriptGroup);
+    add_cluster_option(app, cluster_)->group(kScriptGroup);
     add_count_option(app, "--ranks-per-node", ranks_per_node_, 1, kMostRanks,
                      "Ranks on a node, a device each, in jobs of more (default 8)")
         ->group(kScriptGroup);
@@ -194,6 +195,7 @@ class AdviseCommand : public Subcommand {
     const int nodes = world_size % ranks_per_node_ == 0 ? world_size / ranks_per_node_ : 1;
     std::vector<std::string> words = {"--world-size", std::to_string(world_size)};
     if (nodes > 1) words.insert(words.end(), {"--nodes", std::to_string(nodes)});
+    if (!cluster_.empty()) words.insert(words.end(), {"--cluster", cluster_});
     return words;
   }
 
@@ -320,6 +322,7 @@ class AdviseCommand : public Subcommand {
   AdviceRequest request_;
   std::vector<int> world_sizes_;  ///< ascending; empty: the program is no job of many ranks
   int ranks_per_node_ = 8;
+  std::string cluster_;  ///< of the job; empty: the usual one of the card
   Goal goal_ = Goal::kTime;
   std::vector<std::string> traces_, inputs_;
   std::string device_ = "virtual", kernel_times_, loaded_from_, loss_, optimizer_, output_, size_argument_;

@@ -137,7 +137,8 @@ class ExecCommand : public Subcommand {
     nlohmann::ordered_json settings = {
         {"profile", absolute_profile()},     {"memory_limit_bytes", nullptr},
         {"libraries", existing_libraries()}, {"reports", scratch.file(kReports)},
-        {"said", scratch.file(kSaid)},       {"is_alone", ranks_.world_size.has_value()}};
+        {"said", scratch.file(kSaid)},       {"is_alone", ranks_.world_size.has_value()},
+        {"cluster", ranks_.cluster}};
     if (memory_limit_) settings["memory_limit_bytes"] = *memory_limit_;
     return {{"PYTHONPATH", has_path ? startup + ":" + python_path : startup},
             {kSettingsVariable, settings.dump()}};

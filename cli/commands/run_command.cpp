@@ -134,6 +134,9 @@ class RunCommand : public Subcommand {
     request_.settings.inputs = expand_inputs(inputs_);
     request_.settings.link_cap = link_;
     complete(ranks_);
+    if (!ranks_.cluster.empty() && !ranks_.world_size)
+      throw input_error("--cluster needs --world-size",
+                        "Give the number of ranks of the job: --world-size 8");
     if (ranks_.world_size) return run_ranks(context, policy);
     claim_files(output_, commands_path_);
     return program_.is_script() ? run_script(context, policy) : run_model(context, policy);
@@ -207,24 +210,32 @@ class RunCommand : public Subcommand {
     ScriptRequest script = script_request(context);
     if (!script.virtual_gpu)
       throw input_error("a rank without its peers needs a virtual GPU", "Add --device virtual.");
+    script.virtual_gpu->cluster = ranks_.cluster;
     for (const int rank : ranks_.ranks)
       claim_files(rank_file(ranks_, output_, rank), rank_file(ranks_, commands_path_, rank));
-    const ScratchFolder said;
+    const ScratchFolder said, figures;
     RankQueue queue(ranks_.ranks, *ranks_.world_size, said.path());
     RankRunsReport ranks{.world_size = *ranks_.world_size, .nodes = ranks_.nodes};
     while (const auto rank = queue.next()) {
-      script.rank = {*rank, *ranks_.world_size, said.path()};
+      const std::string collectives_path = figures.file(fmt::format("rank{}.json", *rank));
+      script.rank = {*rank, *ranks_.world_size, said.path(), collectives_path};
       script.trace_path = rank_file(ranks_, output_, *rank);
       script.commands_path = rank_file(ranks_, commands_path_, *rank);
       if (ranks_.is_automatic) claim_files(script.trace_path, script.commands_path);
       identify_program(script);
       const ScriptRun run = record_rank(script);
       if (!run.is_recorded) return interrupted(context, run.signal);
-      ranks.runs.push_back({*rank, make_script_report(context, run, policy, script.trace_path)});
+      ranks.runs.push_back({*rank, make_script_report(context, run, policy, script.trace_path),
+                            read_collectives(collectives_path)});
       if (run.signal != 0) return status_of_signal(run.signal);
     }
     context.publish_beside(ranks, commands_path_);
     return ExitStatus::kOk;
+  }
+
+  static RankCollectives read_collectives(const std::string& path) {
+    const nlohmann::json document = parse_document(read_file(path), path);
+    return parse_collectives(JsonValue(document, path));
   }
 
   /// Records one rank. Throws Error with the rank in its message.

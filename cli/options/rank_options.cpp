@@ -1,13 +1,16 @@
 #include "cli/options/rank_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <string_view>
 
 #include "cli/options/options.h"
+#include "engine/devices/virtual_gpu/collectives/cluster_profile.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -74,7 +77,7 @@ std::vector<int> parse_world_sizes(const std::string& text) {
 }
 
 void add_rank_options(CLI::App& app, RankOptions& options, const std::string& group) {
-  const std::array<CLI::Option*, 3> added = {
+  const std::array<CLI::Option*, 4> added = {
       add_count_option(app, "--world-size", options.world_size, 1, kMostRanks,
                        "Run the program as a rank of a job of so many ranks, without the others"),
       add_parsed_option(
@@ -87,9 +90,25 @@ void add_rank_options(CLI::App& app, RankOptions& options, const std::string& gr
           "a "
           "pipeline (default 0)"),
       add_count_option(app, "--nodes", options.nodes, 1, kMostRanks,
-                       "Nodes that the ranks are on; each has as many devices as ranks (default 1)")};
+                       "Nodes that the ranks are on; each has as many devices as ranks (default 1)"),
+      add_cluster_option(app, options.cluster)};
   if (group.empty()) return;
   for (CLI::Option* option : added) option->group(group);
+}
+
+CLI::Option* add_cluster_option(CLI::App& app, std::string& cluster) {
+  return add_parsed_option(
+      app, "--cluster", "NAME|FILE",
+      [&cluster](const std::string& text) {
+        load_cluster(text);
+        const auto names = cluster_names();
+        cluster =
+            std::ranges::find(names, text) != names.end() ? text : std::filesystem::absolute(text).string();
+      },
+      fmt::format(
+          "Links between ranks, for the times of collectives: {}, or a JSON file (default: the usual one "
+          "of the card)",
+          fmt::join(cluster_names(), ", ")));
 }
 
 void complete(RankOptions& options) {

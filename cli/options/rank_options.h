@@ -17,6 +17,7 @@ struct RankOptions {
   std::vector<int> ranks;         ///< in the order in which they run; empty: representative ones
   bool is_automatic = false;      ///< `--rank auto`
   int nodes = 1;
+  std::string cluster{};  ///< name or absolute path of a cluster profile; empty: the usual one of the card
 
   int ranks_per_node() const { return world_size.value_or(1) / nodes; }
 };
@@ -29,15 +30,18 @@ std::vector<int> parse_ranks(const std::string& text);
 /// Throws Error (input) if it is something else.
 std::vector<int> parse_world_sizes(const std::string& text);
 
-/// Adds `--world-size`, `--rank` and `--nodes`, to that group of the help if it is not empty.
+/// Adds `--world-size`, `--rank`, `--nodes` and `--cluster`, to that group of the help if it is not empty.
 void add_rank_options(CLI::App& app, RankOptions& options, const std::string& group = "");
 
 /// Returns the name of a file of one rank: `path` if the rank is the only one that is named, else with the
 /// number before its extensions, `trace.rank3.json.gz`. An empty path stays empty.
 std::string rank_file(const RankOptions& options, const std::string& path, int rank);
 
+/// Adds `--cluster`.
+CLI::Option* add_cluster_option(CLI::App& app, std::string& cluster);
+
 /// Checks the options against each other, after they are parsed, and chooses rank 0 if none is given. Throws
-/// Error (input).
+/// Error (input), also if there is no such cluster.
 void complete(RankOptions& options);
 
 /// Returns the environment variables that torchrun sets for a rank. `options` has a world size.

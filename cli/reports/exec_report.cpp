@@ -48,7 +48,7 @@ nlohmann::ordered_json to_json(const GpuProcess& process) {
   json["unknown_sizes"] = process.unknown_sizes;
   json["value_reads"] = process.value_reads;
   json["notes"] = process.notes;
-  if (process.rank) json.update(rank_json(process));
+  if (process.rank) json.update(to_json(process.collectives));
   return json;
 }
 
@@ -91,21 +91,6 @@ std::string world_text(const ExecReport& report) {
   if (!report.world_size) return {};
   const std::string nodes = report.nodes > 1 ? fmt::format(" on {} nodes", report.nodes) : std::string{};
   return fmt::format("; ranks of {}{}, each alone", *report.world_size, nodes);
-}
-
-/// Returns the collectives of a process report.
-std::vector<CollectiveSum> collectives_of(const JsonValue& report) {
-  std::vector<CollectiveSum> sums;
-  const auto list = report.find("collectives");
-  if (!list) return sums;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const JsonValue entry = list->element(i);
-    sums.push_back({.name = entry.at("name").as_string(),
-                    .calls = entry.at("calls").as_integer(),
-                    .bytes = entry.at("bytes").as_integer(),
-                    .time_ns = entry.at("time_ns").as_integer()});
-  }
-  return sums;
 }
 
 /// Returns remarks on a process, one per line.
@@ -193,11 +178,7 @@ GpuProcess parse_process_report(const std::string& text, const std::string& wher
   process.unwritten_calls = strings_of(report, "unwritten_calls");
   process.unknown_sizes = strings_of(report, "unknown_sizes");
   process.value_reads = strings_of(report, "value_reads");
-  if (const auto communicators = report.find("communicators"))
-    process.communicators = communicators->as_integer();
-  if (const auto exposed = report.find("exposed_collectives_ns"))
-    process.exposed_collectives_ns = exposed->as_integer();
-  process.collectives = collectives_of(report);
+  process.collectives = parse_collectives(report);
   process.notes = strings_of(report, "notes");
   return process;
 }

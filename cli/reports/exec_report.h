@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/reports/rank_collectives.h"
 #include "cli/terminal/terminal.h"
 #include "traces/base/units.h"
 
@@ -16,14 +17,6 @@ struct ProcessPeaks {
   Bytes allocated = 0, reserved = 0, requested = 0;
 };
 
-/// Collectives of one kind that a process has called.
-struct CollectiveSum {
-  std::string name;  ///< `all_reduce`
-  std::int64_t calls = 0;
-  Bytes bytes = 0;  ///< sum of the messages, counted as nccl-tests does
-  Nanoseconds time_ns = 0;
-};
-
 /// Process that used the virtual GPU, or that could not.
 struct GpuProcess {
   std::int64_t pid = 0;
@@ -32,11 +25,9 @@ struct GpuProcess {
   bool ended = false;
   ProcessPeaks peaks;
   std::int64_t out_of_memory_errors = 0;
-  Nanoseconds modelled_time_ns = 0;        ///< on the virtual clock
-  std::optional<int> rank;                 ///< nullopt: it is no rank of many
-  std::int64_t communicators = 0;          ///< of NCCL: the most at one time
-  Nanoseconds exposed_collectives_ns = 0;  ///< the compute stream ran collectives or waited for them
-  std::vector<CollectiveSum> collectives;
+  Nanoseconds modelled_time_ns = 0;  ///< on the virtual clock
+  std::optional<int> rank;           ///< nullopt: it is no rank of many
+  RankCollectives collectives;
   std::vector<std::string> unwritten_calls, unknown_sizes;
   std::vector<std::string>
       value_reads;  ///< operators that read values back from the device, where they are zeros

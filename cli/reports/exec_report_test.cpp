@@ -23,7 +23,8 @@ constexpr const char* kRank =
     R"({"pid": 8, "command": ["python3", "train.py"], "started_ns": 2, "rank": 3, "world_size": 4,
   "peak_allocated_bytes": 1536, "peak_reserved_bytes": 2097152, "peak_requested_bytes": 1500,
   "out_of_memory_errors": 0, "modelled_time_ns": 2000, "unwritten_calls": ["cudaFoo"], "communicators": 2,
-  "collectives": [{"name": "all_gather", "calls": 7, "bytes": 4096, "time_ns": 3000}]})";
+  "collectives": [{"name": "all_gather", "calls": 7, "bytes": 4096, "time_ns": 3000, "least_time_ns": 2400,
+    "most_time_ns": 3750}]})";
 
 ExecReport report_of(std::vector<GpuProcess> processes) {
   ExecReport report;
@@ -76,14 +77,16 @@ TEST(ExecReport, ShowsRanksWithTheirCollectives) {
   report.world_size = 4;
   report.nodes = 2;
   const std::string text = to_text(report, Page{});
-  EXPECT_THAT(text, AllOf(HasSubstr("ranks of 4 on 2 nodes, each alone"), HasSubstr("communicators"),
-                          HasSubstr("all_gather"), HasSubstr("4.00 KiB"), HasSubstr("3.00 us")));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("ranks of 4 on 2 nodes, each alone"), HasSubstr("communicators"),
+                    HasSubstr("all_gather"), HasSubstr("4.00 KiB"), HasSubstr("3.00 us (2.40 to 3.75)")));
   EXPECT_THAT(text, Not(HasSubstr("train.py")));
   EXPECT_THAT(unwrapped(text),
               AllOf(HasSubstr("NCCL takes memory of its own"), HasSubstr("rank 3 called CUDA functions")));
   const auto json = to_json(report)["processes"][0];
   EXPECT_EQ(json["rank"], 3);
   EXPECT_EQ(json["collectives"][0]["modelled_time_ns"], 3000);
+  EXPECT_EQ(json["collectives"][0]["modelled_time_range_ns"]["low"], 2400);
   EXPECT_EQ(json["estimated_nccl_bytes"][1], 4'000'000'000);
 }
 

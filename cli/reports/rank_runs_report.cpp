@@ -17,14 +17,22 @@ std::string time_text(std::optional<Nanoseconds> time) {
 }
 
 std::string table_of(const std::vector<RankRun>& runs, const Page& page) {
-  TextTable table(
-      {{"rank"}, {"requested"}, {"allocated"}, {"reserved"}, {"host"}, {"stall time"}, {"step time"}});
+  TextTable table({{"rank"},
+                   {"requested"},
+                   {"allocated"},
+                   {"reserved"},
+                   {"host"},
+                   {"communicators"},
+                   {"stall time"},
+                   {"exposed"},
+                   {"step time"}});
   for (const RankRun& run : runs) {
     const Metrics& metrics = run.report.run.metrics;
     table.add_row({std::to_string(run.rank), bytes_text(metrics.device_peak_bytes),
                    bytes_text(metrics.device_allocated_peak_bytes),
                    bytes_text(metrics.device_reserved_peak_bytes), bytes_text(metrics.host_peak_bytes),
-                   time_text(metrics.exposed_ns), time_text(metrics.step_time_ns)});
+                   std::to_string(run.collectives.communicators), time_text(metrics.exposed_ns),
+                   time_text(run.collectives.exposed_ns), time_text(metrics.step_time_ns)});
   }
   return table.render(page);
 }
@@ -36,6 +44,7 @@ nlohmann::ordered_json to_json(const RankRunsReport& report) {
   for (const RankRun& run : report.runs) {
     nlohmann::ordered_json json = {{"rank", run.rank}};
     json.update(to_json(run.report));
+    json.update(to_json(run.collectives));
     ranks.push_back(std::move(json));
   }
   return {{"world_size", report.world_size}, {"nodes", report.nodes}, {"ranks", std::move(ranks)}};
@@ -48,12 +57,14 @@ std::string to_text(const RankRunsReport& report, const Page& page) {
     text += page.paint(Tone::kStrong, heading) + "\n" + to_text(run.report, page) + "\n";
   }
   const std::string heading = fmt::format("Ranks of {}, each alone", report.world_size);
-  const std::string notes = fmt::format(
-      "Peaks of device memory in the recorded step, and of the host memory of offloaded tensors. Times are "
-      "{}.",
-      kTimesAreModelled);
-  return text + page.paint(Tone::kStrong, heading) + "\n" + table_of(report.runs, page) + "\n" +
-         wrap(notes, page.width, 0) + "\n";
+  RanksWithCollectives collectives;
+  for (const RankRun& run : report.runs) collectives.emplace_back(run.rank, &run.collectives);
+  const std::string notes =
+      "Peaks of device memory in the recorded step, and of the host memory of offloaded tensors. Collectives "
+      "are those of a measured step. " +
+      collective_notes(collectives);
+  return text + page.paint(Tone::kStrong, heading) + "\n" + table_of(report.runs, page) +
+         collective_table(collectives, page) + "\n" + wrap(notes, page.width, 0) + "\n";
 }
 
 }  // namespace offprof

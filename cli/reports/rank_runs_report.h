@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/reports/rank_collectives.h"
 #include "cli/reports/run_report.h"
 #include "cli/terminal/terminal.h"
 
@@ -13,6 +14,7 @@ namespace offprof {
 struct RankRun {
   int rank = 0;
   RunReport report;
+  RankCollectives collectives{};  ///< of one step
 };
 
 /// Result of `offprof run --world-size N`: ranks that were recorded one after the other, each alone.

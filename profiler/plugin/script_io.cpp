@@ -157,9 +157,13 @@ std::string format_script_request(const ScriptRequest& request) {
                {"commands_path", request.commands_path},
                {"outcome_path", request.outcome_path}};
   if (const auto& gpu = request.virtual_gpu)
-    json["virtual_gpu"] = {{"profile", gpu->profile}, {"libraries", gpu->libraries}};
+    json["virtual_gpu"] = {
+        {"profile", gpu->profile}, {"libraries", gpu->libraries}, {"cluster", gpu->cluster}};
   if (const auto& rank = request.rank)
-    json["rank"] = {{"rank", rank->rank}, {"world_size", rank->world_size}, {"said", rank->said}};
+    json["rank"] = {{"rank", rank->rank},
+                    {"world_size", rank->world_size},
+                    {"said", rank->said},
+                    {"collectives_path", rank->collectives_path}};
   if (request.kernel_times) json["kernel_times"] = *request.kernel_times;
   return dump_json(json) + "\n";
 }
@@ -173,11 +177,11 @@ ScriptRequest parse_script_request(const std::string& text, const std::string& n
   request.is_module = json.at("is_module").as_bool();
   request.arguments = json.at("arguments").as_strings();
   request.fingerprint = json.at("fingerprint").as_string();
+  request.applied_code = json.at("applied_code").as_string();
   request.step_function = json.at("step_function").as_string();
   request.has_default_steps = json.at("has_default_steps").as_bool();
   request.progress = static_cast<ShownProgress>(json.at("progress").as_one_of(kShownProgress));
   const JsonValue compared = json.at("compared");
-  request.applied_code = json.at("applied_code").as_string();
   for (std::size_t i = 0; i < compared.size(); ++i)
     request.compared.push_back(policy_at(compared.element(i)));
   request.continues = json.at("continues").as_bool();
@@ -190,10 +194,12 @@ ScriptRequest parse_script_request(const std::string& text, const std::string& n
   request.commands_path = json.at("commands_path").as_string();
   request.outcome_path = json.at("outcome_path").as_string();
   if (const auto gpu = json.find("virtual_gpu"))
-    request.virtual_gpu = {gpu->at("profile").as_string(), gpu->at("libraries").as_string()};
+    request.virtual_gpu = {gpu->at("profile").as_string(), gpu->at("libraries").as_string(),
+                           gpu->at("cluster").as_string()};
   if (const auto rank = json.find("rank"))
     request.rank = {static_cast<int>(rank->at("rank").as_integer()),
-                    static_cast<int>(rank->at("world_size").as_integer()), rank->at("said").as_string()};
+                    static_cast<int>(rank->at("world_size").as_integer()), rank->at("said").as_string(),
+                    rank->at("collectives_path").as_string()};
   if (const auto kernel_times = json.find("kernel_times")) request.kernel_times = kernel_times->as_string();
   return request;
 }

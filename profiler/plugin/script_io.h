@@ -26,6 +26,7 @@ enum class ShownProgress : std::uint8_t {
 struct ScriptGpu {
   std::string profile;    ///< name of a profile, or path of a profile file
   std::string libraries;  ///< folder of the stand-in libraries
+  std::string cluster{};  ///< name or path of a cluster profile; empty: the usual one of the card
 };
 
 /// Place of a program that is one rank of many, and runs without the others.
@@ -33,6 +34,7 @@ struct ScriptRank {
   int rank = 0;
   int world_size = 1;
   std::string said;  ///< folder for objects that ranks tell each other: see python/offprof/lone_rank.py
+  std::string collectives_path{};  ///< the launcher writes the collectives of a measured step there
 };
 
 /// A request to record a Python program. `offprof run` writes it as JSON for the launcher in
@@ -44,9 +46,9 @@ struct ScriptRequest {
   std::string fingerprint;             ///< of the program and its arguments
   std::optional<ScriptGpu> virtual_gpu{};
   std::optional<ScriptRank> rank{};  ///< nullopt: the program is no rank of many
+  std::string applied_code;          ///< file with Python code of `offprof export`; empty: none
   std::string step_function;         ///< `module:name` of a function whose calls are steps; empty: none
   bool has_default_steps = false;    ///< as many measured steps as the budget of a script has
-  std::string applied_code;          ///< file with Python code of `offprof export`; empty: none
   ShownProgress progress = ShownProgress::kNothing;
   std::vector<Policy> compared;         ///< measured after the policy of `run`
   bool continues = false;               ///< the program trains on under the policy after the recording

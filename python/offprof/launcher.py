@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from offprof.ranks import RankPlace
+    from offprof.step_collectives import StepCollectives
 
 OLDEST_PYTHON = (3, 9)
 # Status of a program that could not be recorded. The outcome file says why.
@@ -92,19 +93,25 @@ class _Launch:
         self.request: dict[str, Any] = json.loads(request_text)
         self.program: str = self.request["run"]["program"]
         gpu = self.request.get("virtual_gpu")
+        self._collectives: StepCollectives | None = None
         if gpu is not None:
             from offprof.virtual_gpu import open_virtual_gpu
 
             _refuse_early_torch()
             place = self._rank_place()
             opened = open_virtual_gpu(
-                gpu["profile"], libraries=gpu["libraries"], devices=place.ranks_per_node if place else 1
+                gpu["profile"],
+                devices=place.ranks_per_node if place else 1,
+                cluster=gpu["cluster"],
+                libraries=gpu["libraries"],
             )
         extension = native.load_extension()
         if gpu is not None and place is not None:
             from offprof.ranks import connect_ranks
+            from offprof.step_collectives import StepCollectives
 
             connect_ranks(opened, place, said=Path(self.request["rank"]["said"]), is_alone=True)
+            self._collectives = StepCollectives(opened)
             importlib.import_module("torch").cuda.set_device(place.local_rank)  # the recording's device
         from offprof.checkpointing import Checkpointing  # these import torch
         from offprof.code_locator import CodeLocator
@@ -117,12 +124,18 @@ class _Launch:
         self.checkpointing = Checkpointing(self.request["run"]["settings"].get("checkpoint", []))
         self.exported = ExportedCode(self.request["applied_code"])
         self.driver = ScriptDriver(
-            self.recording, extension.Phase, locator, self._finish, patience, self._backward_begins
+            *(self.recording, extension.Phase, locator, self._finish, patience),
+            on_backward=self._backward_begins,
+            on_step_end=self._step_ends,
         )
 
     def _backward_begins(self) -> None:
         self.checkpointing.close()
         self.exported.leave()
+
+    def _step_ends(self) -> None:
+        if self._collectives is not None:
+            self._collectives.end_step()
 
     def _rank_place(self) -> RankPlace | None:
         """Returns the place of a program that is one rank of many; None: it is no rank."""
@@ -178,6 +191,8 @@ class _Launch:
         from offprof.script_driver import Afterwards
 
         self.recording.write()
+        if self._collectives is not None:
+            self._collectives.write(self.request["rank"]["collectives_path"])
         steps = self.recording.steps
         sys.stdout.flush()
         if self.request["continues"]:

@@ -74,10 +74,8 @@ class ProcessReport:
             unwritten_calls=state.unwritten_calls,
             unknown_sizes=state.unknown_sizes,
             value_reads=self._gpu.value_reads(),
-            communicators=state.communicators,
-            exposed_collectives_ns=state.exposed_collectives_ns,
-            collectives=[dataclasses.asdict(count) for count in state.collectives],
             notes=self._gpu.notes(),
+            **dataclasses.asdict(self._gpu.collectives()),
         )
 
     def _end_with_interpreter(self) -> None:

@@ -46,6 +46,7 @@ class ScriptDriver:
         on_recorded: Callable[[], Afterwards],
         patience_seconds: float = float("inf"),
         on_backward: Callable[[], None] = lambda: None,
+        on_step_end: Callable[[], None] = lambda: None,
     ) -> None:
         """Creates a driver whose watch is not installed yet.
 
@@ -56,6 +57,7 @@ class ScriptDriver:
             on_recorded: called once everything is recorded; says what the program does then.
             patience_seconds: longest time until the first step.
             on_backward: called when a backward pass begins.
+            on_step_end: called when a step has ended, until everything is recorded.
         """
         self.watch = ProgramWatch(self)
         self.detector = StepDetector()
@@ -68,6 +70,7 @@ class ScriptDriver:
         self._afterwards = Afterwards.STOP
         self._patience_seconds = patience_seconds
         self._on_backward = on_backward
+        self._on_step_end = on_step_end
         self._began = time.monotonic()
         self._has_frozen = False
         self._takes_optimizers = True
@@ -85,6 +88,7 @@ class ScriptDriver:
         if self.is_done:
             return self._tick_afterwards()
         self._recording.end_step()
+        self._on_step_end()
         self.watch.watch_roots()
         self._collect_garbage()
         self._locator.learn(self.watch.roots())

@@ -43,12 +43,42 @@ class CollectiveCount:
         bytes: sum of the messages, counted as nccl-tests does: for an all-gather the gathered tensor, for
             a reduce-scatter the whole input.
         time_ns: sum of the modelled durations.
+        least_time_ns: lower end of the range of the sum of real durations.
+        most_time_ns: upper end of that range.
     """
 
     name: str
     calls: int
     bytes: int
     time_ns: int
+    least_time_ns: int
+    most_time_ns: int
+
+    def __sub__(self, earlier: CollectiveCount) -> CollectiveCount:
+        """Returns the collectives after an earlier count of the same kind."""
+        return CollectiveCount(
+            self.name,
+            self.calls - earlier.calls,
+            self.bytes - earlier.bytes,
+            self.time_ns - earlier.time_ns,
+            self.least_time_ns - earlier.least_time_ns,
+            self.most_time_ns - earlier.most_time_ns,
+        )
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """Collectives that a process has called until one time.
+
+    Attributes:
+        communicators: the most communicators of NCCL that existed at one time.
+        exposed_collectives_ns: modelled time for which the compute stream ran collectives or waited for them.
+        collectives: counts by kind.
+    """
+
+    communicators: int
+    exposed_collectives_ns: int
+    collectives: tuple[CollectiveCount, ...]
 
 
 @dataclass(frozen=True)
@@ -63,9 +93,6 @@ class GpuState:
         unwritten_calls: CUDA functions that were called but are not implemented: they did nothing.
         unknown_sizes: sizes, since the last state, that only NVIDIA's libraries know. They count as
             0, so a real GPU uses more memory.
-        communicators: the most communicators of NCCL that existed at one time.
-        exposed_collectives_ns: modelled time for which the compute stream ran collectives or waited for them.
-        collectives: collectives of NCCL, by kind.
     """
 
     profile: str
@@ -73,9 +100,6 @@ class GpuState:
     launches: int
     unwritten_calls: tuple[str, ...]
     unknown_sizes: tuple[str, ...]
-    communicators: int
-    exposed_collectives_ns: int
-    collectives: tuple[CollectiveCount, ...]
 
 
 class VirtualGpu:
@@ -99,10 +123,14 @@ class VirtualGpu:
             launches=state["launches"],
             unwritten_calls=tuple(state["unwritten_calls"]),
             unknown_sizes=tuple(state["unknown_sizes"]),
-            communicators=state["communicators"],
-            exposed_collectives_ns=state["exposed_collectives_ns"],
-            collectives=tuple(CollectiveCount(**count) for count in state["collectives"]),
         )
+
+    def collectives(self) -> Collectives:
+        """Returns the collectives that were called until now."""
+        text: bytes = self._library.offprof_virtual_gpu_collectives()
+        found: dict[str, Any] = json.loads(text)
+        found["collectives"] = tuple(CollectiveCount(**count) for count in found["collectives"])
+        return Collectives(**found)
 
     def observe_operators(self) -> None:
         """Tells the virtual GPU from now on which operators launch its kernels.
@@ -201,6 +229,7 @@ def open_virtual_gpu(
     *,
     memory_limit_bytes: int | None = None,
     devices: int = 1,
+    cluster: str | os.PathLike[str] | None = None,
     libraries: str | os.PathLike[str] | None = None,
 ) -> VirtualGpu:
     """Opens the virtual GPU in this process, before the first `import torch`.
@@ -213,10 +242,12 @@ def open_virtual_gpu(
         profile: name of a built-in GPU profile, or path of a profile file.
         memory_limit_bytes: bytes that the device gives out; None: the profile's memory.
         devices: number of devices that the process sees. It may use one of them.
+        cluster: name of a built-in cluster profile, or path of one, for the times of collectives; None: the usual
+            one of the card.
         libraries: folder of the virtual GPU's libraries; None: `find_libraries()`.
 
     Raises:
-        InputError: there is no such profile, the limit or the number of devices is not positive, or a virtual GPU
+        InputError: there is no such profile or cluster, the limit or the number of devices is not positive, or a virtual GPU
             is open.
         UnavailableError: the libraries are missing, torch is missing or of another version or is
             imported already, or a real CUDA library is loaded already.
@@ -227,7 +258,7 @@ def open_virtual_gpu(
     library = _load_opener(folder)
     check_torch(library.offprof_virtual_gpu_torch_version().decode())
     status = library.offprof_virtual_gpu_open(
-        os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0, devices
+        os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0, devices, os.fsencode(cluster or "")
     )
     if status != 0:
         problem = InputError if status == _BAD_INPUT else UnavailableError
@@ -259,12 +290,13 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
-    library.offprof_virtual_gpu_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int]
+    text, number = ctypes.c_char_p, ctypes.c_int
+    library.offprof_virtual_gpu_open.argtypes = [text, text, ctypes.c_int64, number, text]
     library.offprof_virtual_gpu_note_group.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_int, ctypes.c_int]
     library.offprof_virtual_gpu_note_group.restype = None
     library.offprof_virtual_gpu_exchange_with_peers.argtypes = [ctypes.c_char_p, ctypes.c_int, _CALL_SITE]
     library.offprof_virtual_gpu_exchange_with_peers.restype = None
     library.offprof_virtual_gpu_open.restype = ctypes.c_int
-    for function in ("error", "hint", "state", "torch_version"):
+    for function in ("collectives", "error", "hint", "state", "torch_version"):
         getattr(library, f"offprof_virtual_gpu_{function}").restype = ctypes.c_char_p
     return library

@@ -16,6 +16,9 @@ struct FamilyRange {
 /// (tests/published/leave_one_out.py, which reads the numbers from this file; docs/results/validation.md has
 /// its output).
 ///
+/// Collectives: the wider of the ranges within a node and between nodes of the built-in clusters with NVLink
+/// (engine/devices/virtual_gpu/collectives/clusters).
+///
 /// No published row has the others:
 /// - attention: its rates were read off FlashAttention-2's figures for long sequences on two cards, and other
 ///   kernels (efficient, cuDNN) are not told apart. Assumed.
@@ -23,11 +26,9 @@ struct FamilyRange {
 ///   counted from the operands. A model of that kind was off by 53 % on average on kernels that nobody had
 ///   looked at, and took them to be 1.4 times as fast as they are (geometric mean of 92 published rows of
 ///   Liger-Kernel: RoPE, embedding, squared ReLU, KL divergence).
-constexpr FamilyRange kKernelFactors[] = {{"products", {0.90, 1.15}},
-                                          {"row_operators", {0.80, 1.30}},
-                                          {"elementwise", {0.80, 1.60}},
-                                          {"attention", {0.70, 1.40}},
-                                          {"other", {0.60, 2.50}}};
+constexpr FamilyRange kKernelFactors[] = {{"products", {0.90, 1.15}},    {"row_operators", {0.80, 1.30}},
+                                          {"elementwise", {0.80, 1.60}}, {"attention", {0.70, 1.40}},
+                                          {"collectives", {0.70, 1.60}}, {"other", {0.60, 2.50}}};
 
 /// 5 us a launch is assumed. Liger-Kernel's rows that do not depend on the size of their tensors have 10 us a
 /// kernel on the host of an H100 (2026), and 14 to 19 us in forward and backward on that of an A100 (2024); a

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/devices/virtual_gpu/collectives/cluster_profile.h"
 #include "engine/devices/virtual_gpu/gpu_blocks.h"
 #include "engine/devices/virtual_gpu/model/kernel_cost.h"
 #include "engine/devices/virtual_gpu/model/kernel_times.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
+#include "traces/base/time_range.h"
 #include "traces/base/units.h"
 #include "traces/model/link.h"
 #include "traces/model/work.h"
@@ -27,6 +29,7 @@ struct VirtualGpuOptions {
   std::uint64_t seed = 0;
   /// Devices that the process sees: those of a node, for one rank of many. It may use one of them.
   int devices = 1;
+  std::optional<ClusterProfile> cluster{};  ///< links between ranks; nullopt: those usual for the profile
   /// Called once for each CUDA function that was called but is not implemented, with its name. May be empty.
   std::function<void(const std::string&)> log;
 };
@@ -44,6 +47,7 @@ struct CollectiveCount {
   std::int64_t calls = 0;
   Bytes bytes = 0;          ///< sum of the messages: see CollectiveCost::time_of
   Nanoseconds time_ns = 0;  ///< sum of the modelled durations
+  TimeRange range{};        ///< of the sum of real durations
 };
 
 struct CollectiveFigures {

@@ -6,8 +6,10 @@
 
 namespace offprof {
 
-/// Returns the names of the built-in profiles and the texts of their files. The build generates it from
-/// profiles/*.json.
-const std::vector<std::pair<std::string_view, std::string_view>>& built_in_profiles();
+/// Names of built-in profiles and the texts of their files.
+using BuiltInFiles = std::vector<std::pair<std::string_view, std::string_view>>;
+
+/// Returns the profiles of GPUs. The build generates them from profiles/*.json.
+const BuiltInFiles& built_in_profiles();
 
 }  // namespace offprof

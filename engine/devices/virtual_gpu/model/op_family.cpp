@@ -8,7 +8,7 @@
 namespace offprof {
 namespace {
 
-constexpr std::string_view kPrefix = "aten::";
+constexpr std::string_view kPrefix = "aten::", kCollectives = "c10d::";
 
 /// Operators whose kernels go through rows: softmax, norms, losses.
 constexpr std::string_view kRowOperators[] = {
@@ -98,6 +98,7 @@ std::string_view family_of(std::string_view op) {
     case OpKind::kMovesMemory:
       break;
   }
+  if (op.starts_with(kCollectives)) return "collectives";
   if (!op.starts_with(kPrefix)) return "other";
   op.remove_prefix(kPrefix.size());
   if (is_one_of(kRowOperators, op)) return "row_operators";

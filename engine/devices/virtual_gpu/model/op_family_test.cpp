@@ -22,6 +22,10 @@ TEST(OpFamily, OptimizersAreElementwise) {
   EXPECT_EQ(family_of("aten::_fused_adamw_"), "elementwise");
 }
 
+TEST(OpFamily, OperationsBetweenRanksAreCollectives) {
+  EXPECT_EQ(family_of("c10d::allreduce_"), "collectives");
+}
+
 TEST(OpFamily, OperatorsThatNobodyLookedAtAreOther) {
   for (const char* name : {"aten::convolution_backward", "aten::embedding_dense_backward", "aten::sort",
                            "AddmmBackward0", "mul", "triton_poi_fused_0", ""})

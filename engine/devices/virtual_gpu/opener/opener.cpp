@@ -50,25 +50,34 @@ void refuse_loaded_torch() {
 }
 
 nlohmann::json to_json(const CollectiveCount& count) {
-  return {{"name", count.name}, {"calls", count.calls}, {"bytes", count.bytes}, {"time_ns", count.time_ns}};
+  return {{"name", count.name},
+          {"calls", count.calls},
+          {"bytes", count.bytes},
+          {"time_ns", count.time_ns},
+          {"least_time_ns", count.range.low_ns},
+          {"most_time_ns", count.range.high_ns}};
 }
 
 nlohmann::json state_of(const OpenGpu& opened) {
   VirtualGpu& gpu = *opened.gpu;
-  const CollectiveFigures figures = gpu.collective_figures();
-  auto collectives = nlohmann::json::array();
-  for (const CollectiveCount& count : figures.counts) collectives.push_back(to_json(count));
   return {{"profile", opened.profile},
           {"host_time_ns", gpu.host_time()},
           {"launches", gpu.launches()},
           {"unwritten_calls", gpu.unwritten_calls()},
-          {"unknown_sizes", gpu.take_unknown_sizes()},
-          {"communicators", figures.communicators},
+          {"unknown_sizes", gpu.take_unknown_sizes()}};
+}
+
+nlohmann::json collectives_of(const VirtualGpu& gpu) {
+  const CollectiveFigures figures = gpu.collective_figures();
+  auto collectives = nlohmann::json::array();
+  for (const CollectiveCount& count : figures.counts) collectives.push_back(to_json(count));
+  return {{"communicators", figures.communicators},
           {"exposed_collectives_ns", figures.exposed_ns},
           {"collectives", std::move(collectives)}};
 }
 
-void open(const std::string& folder, const std::string& profile, Bytes memory_limit, int devices) {
+void open(const std::string& folder, const std::string& profile, Bytes memory_limit, int devices,
+          const std::string& cluster) {
   OpenGpu& opened = the_gpu();
   if (opened.gpu != nullptr) {
     throw input_error(fmt::format("the virtual GPU is already open in this process, as {}", opened.profile),
@@ -79,6 +88,7 @@ void open(const std::string& folder, const std::string& profile, Bytes memory_li
   VirtualGpuOptions options;
   options.devices = devices;
   options.profile = load_profile(profile);
+  if (!cluster.empty()) options.cluster = load_cluster(cluster);
   refuse_loaded_torch();
   const std::string name = options.profile.name;
   VirtualGpu& gpu = open_virtual_gpu(folder, std::move(options));
@@ -100,11 +110,12 @@ extern "C" {
 
 // Exceptions must not leave a C function.
 OFFPROF_EXPORT int offprof_virtual_gpu_open(const char* folder, const char* profile,
-                                            std::int64_t memory_limit_bytes, int devices) {
+                                            std::int64_t memory_limit_bytes, int devices,
+                                            const char* cluster) {
   constexpr int kBadInput = 2, kEnvironment = 3;
   offprof::last_failure() = {};
   try {
-    offprof::open(folder, profile, memory_limit_bytes, devices);
+    offprof::open(folder, profile, memory_limit_bytes, devices, cluster);
     return 0;
   } catch (const offprof::Error& error) {
     return offprof::fail(error.kind() == offprof::ErrorKind::kInput ? kBadInput : kEnvironment, error.what(),
@@ -131,6 +142,14 @@ OFFPROF_EXPORT const char* offprof_virtual_gpu_state() {
   const offprof::OpenGpu& opened = offprof::the_gpu();
   if (opened.gpu == nullptr) return nullptr;
   text = offprof::state_of(opened).dump();
+  return text.c_str();
+}
+
+OFFPROF_EXPORT const char* offprof_virtual_gpu_collectives() {
+  thread_local std::string text;
+  const offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
+  if (gpu == nullptr) return nullptr;
+  text = offprof::collectives_of(*gpu).dump();
   return text.c_str();
 }
 

@@ -11,11 +11,12 @@ extern "C" {
 /// place of CUDA's libraries. `folder` contains the stand-in libraries. `profile` is the name of a built-in
 /// profile or the path of a profile file. `memory_limit_bytes` limits what cudaMalloc gives out; 0: the
 /// profile's memory. `devices` is the number of devices that the process sees, of which it may use one.
+/// `cluster` is the name of a built-in cluster profile or the path of one; empty: the usual one of the card.
 /// Returns 0, or a value of ErrorKind plus 2, which is the exit status of offprof: 2 if an argument is wrong,
 /// 3 if a library is missing, broken, or loaded already. LibTorch, too, must not be loaded. Fails if the
 /// virtual GPU is open already.
 int offprof_virtual_gpu_open(const char* folder, const char* profile, std::int64_t memory_limit_bytes,
-                             int devices);
+                             int devices, const char* cluster);
 
 /// Describes the failure of the last offprof_virtual_gpu_open of this thread; empty if it succeeded.
 const char* offprof_virtual_gpu_error();
@@ -31,9 +32,15 @@ const char* offprof_virtual_gpu_torch_version();
 ///   launches          number of kernels launched
 ///   unwritten_calls   names of CUDA functions that were called but are not implemented
 ///   unknown_sizes     sizes that only NVIDIA's libraries know, since the last call: they count as 0
-///   communicators     the most communicators of NCCL that existed at one time
-///   collectives       list of objects with name, calls, bytes and time_ns: see CollectiveCount
 const char* offprof_virtual_gpu_state();
+
+/// Returns the collectives that the process has called as a JSON object, or nullptr if the virtual GPU is not
+/// open:
+///   communicators           the most communicators of NCCL that existed at one time
+///   exposed_collectives_ns  see CollectiveFigures
+///   collectives             list of objects with name, calls, bytes, time_ns, least_time_ns and
+///                           most_time_ns: see CollectiveCount
+const char* offprof_virtual_gpu_collectives();
 
 /// Returns the number of the device that the process uses: see VirtualGpu::device. 0 if the virtual GPU is
 /// not open.

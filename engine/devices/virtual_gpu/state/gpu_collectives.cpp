@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "traces/base/error.h"
+#include "traces/base/whole_number.h"
 
 namespace offprof {
 namespace {
@@ -70,7 +71,8 @@ const char* bytes_at(const void* address) {
 }  // namespace
 
 void GpuCollectives::restart() {
-  cost_.emplace(state_.options.profile);
+  const DeviceProfile& card = state_.options.profile;
+  cost_.emplace(card, state_.options.cluster ? *state_.options.cluster : usual_cluster(card));
   most_communicators_ = static_cast<std::int64_t>(communicators_.size());
   for (int i = 0; i < kCollectives; ++i)
     counts_.at(static_cast<std::size_t>(i)) = {.name = std::string(name_of(static_cast<Collective>(i)))};
@@ -164,7 +166,11 @@ GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
     CollectiveCount& count = counts_.at(static_cast<std::size_t>(call.collective));
     ++count.calls;
     count.bytes += call.bytes;
-    count.time_ns += cost_->time_of(call.collective, call.bytes, communicator.group);
+    const Nanoseconds time = cost_->time_of(call.collective, call.bytes, communicator.group);
+    const CollectiveRange range = cost_->range_of(communicator.group);
+    count.time_ns += time;
+    count.range.low_ns += to_whole(range.low * static_cast<double>(time));
+    count.range.high_ns += to_whole(range.high * static_cast<double>(time));
   }
   if (talks_.contains(&communicator) && !state_.functional_mode) return talk(communicator, calls, site);
   for (const CollectiveCall& call : calls) carry_values(stream, communicator, call);

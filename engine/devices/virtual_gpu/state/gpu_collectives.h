@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "engine/devices/virtual_gpu/model/collective_cost.h"
+#include "engine/devices/virtual_gpu/collectives/collective_cost.h"
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
 #include "engine/devices/virtual_gpu/state/execution_state.h"
 #include "engine/devices/virtual_gpu/state/gpu_kernels.h"

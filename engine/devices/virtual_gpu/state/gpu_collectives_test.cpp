@@ -123,8 +123,9 @@ TEST_F(GpuCollectivesTest, ACollectiveIsAKernelWithTheTimeOfTheModel) {
   const Nanoseconds before = gpu.stream_time(nullptr);
   run(Collective::kAllReduce, memory(kGiB), memory(kGiB), kGiB, Reduction::kSum);
   const GroupShape two_nodes{.ranks = kRanks, .nodes = 2};
-  const Nanoseconds expected =
-      CollectiveCost(load_profile("h200")).time_of(Collective::kAllReduce, kGiB, two_nodes);
+  const DeviceProfile h200 = load_profile("h200");
+  const CollectiveCost cost(h200, usual_cluster(h200));
+  const Nanoseconds expected = cost.time_of(Collective::kAllReduce, kGiB, two_nodes);
   EXPECT_EQ(gpu.stream_time(nullptr) - before, expected + gpu.link().launch_ns);
   const CollectiveFigures figures = gpu.collective_figures();
   ASSERT_EQ(figures.counts.size(), 1U);
@@ -132,6 +133,8 @@ TEST_F(GpuCollectivesTest, ACollectiveIsAKernelWithTheTimeOfTheModel) {
   EXPECT_EQ(figures.counts[0].calls, 1);
   EXPECT_EQ(figures.counts[0].bytes, kGiB);
   EXPECT_EQ(figures.counts[0].time_ns, expected);
+  EXPECT_LT(figures.counts[0].range.low_ns, expected);
+  EXPECT_GT(figures.counts[0].range.high_ns, expected);
 }
 
 TEST_F(GpuCollectivesTest, SendsAndReceivesOfAGroupRunAtTheSameTime) {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/devices/virtual_gpu/model/collective_cost.h"
+#include "engine/devices/virtual_gpu/collectives/collective_cost.h"
 #include "traces/base/units.h"
 
 namespace offprof {

@@ -1,0 +1,116 @@
+#include "engine/devices/virtual_gpu/collectives/cluster_profile.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "engine/devices/virtual_gpu/collectives/built_in_clusters.h"
+#include "engine/devices/virtual_gpu/model/profile_document.h"
+#include "traces/base/error.h"
+#include "traces/base/suggestion.h"
+#include "traces/io/file.h"
+
+namespace offprof {
+namespace {
+
+using Field = ProfileField<ClusterProfile>;
+
+constexpr std::array<std::string_view, 2> kLinks = {"pcie", "nvlink"};
+constexpr int kMostCards = 1024;
+// Limits of the factors of a range.
+constexpr double kLeastFactor = 1e-3, kMostFactor = 1e3;
+// Copies over PCI Express 4.0 x16 reach less, those over 5.0 more.
+constexpr double kBetweenGenerations = 32e9;
+
+Field rate(std::string path, double ClusterProfile::*member) {
+  return {std::move(path),
+          [=](const JsonValue& value, ClusterProfile& cluster) { cluster.*member = read_rate(value); }};
+}
+
+Field factor(std::string path, CollectiveRange ClusterProfile::*range, double CollectiveRange::*member) {
+  return {std::move(path), [=](const JsonValue& value, ClusterProfile& cluster) {
+            const double amount = read_positive(value);
+            if (amount < kLeastFactor || amount > kMostFactor)
+              value.fail(fmt::format("{} is not between {} and {}", amount, kLeastFactor, kMostFactor));
+            (cluster.*range).*member = amount;
+          }};
+}
+
+/// Checks the source of a group's figures. It is for people who read the file and is not stored.
+Field source(const std::string& group) {
+  return {"sources." + group, [](const JsonValue& value, ClusterProfile&) {
+            if (value.as_string().empty()) value.fail("it is empty; name the source of the figures");
+          }};
+}
+
+std::vector<Field> all_fields() {
+  using Cluster = ClusterProfile;
+  return {{"schema", [](const JsonValue&, Cluster&) {}},
+          {"name",
+           [](const JsonValue& value, Cluster& cluster) {
+             cluster.name = value.as_string();
+             if (cluster.name.empty()) value.fail("it is empty");
+           }},
+          {"node.link", [](const JsonValue& value,
+                           Cluster& cluster) { cluster.has_nvlink = value.as_one_of(kLinks) == 1; }},
+          rate("node.bus_bytes_per_second", &Cluster::bus_bytes_per_second),
+          {"node.sharp_bytes_per_second",
+           [](const JsonValue& value, Cluster& cluster) {
+             if (value.as_amount() > 0) cluster.sharp_bytes_per_second = read_rate(value);
+           }},
+          rate("network.card_bytes_per_second", &Cluster::card_bytes_per_second),
+          {"network.cards",
+           [](const JsonValue& value, Cluster& cluster) {
+             cluster.cards = static_cast<int>(value.as_integer(1, kMostCards));
+           }},
+          factor("range.node_low", &Cluster::node_range, &CollectiveRange::low),
+          factor("range.node_high", &Cluster::node_range, &CollectiveRange::high),
+          factor("range.network_low", &Cluster::network_range, &CollectiveRange::low),
+          factor("range.network_high", &Cluster::network_range, &CollectiveRange::high),
+          source("node"),
+          source("network"),
+          source("range")};
+}
+
+}  // namespace
+
+std::vector<std::string> cluster_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : built_in_clusters()) names.emplace_back(name);
+  return names;
+}
+
+ClusterProfile load_cluster(const std::string& name_or_path) {
+  if (name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos)
+    return parse_cluster(read_file(name_or_path), name_or_path);
+  for (const auto& [name, text] : built_in_clusters())
+    if (name == name_or_path) return parse_cluster(std::string(text), "cluster " + name_or_path);
+  const std::vector<std::string> names = cluster_names();
+  const std::string guess = did_you_mean(name_or_path, names);
+  throw input_error(
+      fmt::format("no cluster is named '{}'; the clusters are {}", name_or_path, fmt::join(names, ", ")),
+      guess.empty() ? "Give one of these, or a cluster file: --cluster ./my-cluster.json" : guess);
+}
+
+ClusterProfile parse_cluster(const std::string& text, const std::string& where) {
+  const ClusterProfile cluster = read_profile<ClusterProfile>(
+      all_fields(), {.schema = kClusterSchema, .what = "a cluster", .reference = "gpu-profiles.md"}, text,
+      where);
+  for (const CollectiveRange& range : {cluster.node_range, cluster.network_range})
+    if (range.low > range.high)
+      throw input_error(fmt::format("'{}': range: {} is more than {}", where, range.low, range.high));
+  return cluster;
+}
+
+ClusterProfile usual_cluster(const DeviceProfile& card) {
+  // Compute capability 8.6 and 8.9 are cards for PCI Express; of 8.0 and 9.0 there are both.
+  const bool has_nvlink =
+      card.compute_capability_minor == 0 && card.device_name.find("PCIe") == std::string::npos;
+  if (has_nvlink && card.compute_capability_major == 8) return load_cluster("dgx-a100");
+  if (has_nvlink && card.compute_capability_major == 9) return load_cluster("dgx-h100");
+  if (has_nvlink && card.compute_capability_major >= 10) return load_cluster("dgx-b200");
+  return load_cluster(card.link.h2d.bytes_per_second > kBetweenGenerations ? "pcie-gen5" : "pcie-gen4");
+}
+
+}  // namespace offprof

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/devices/virtual_gpu/collectives/cluster_profile.h"
+#include "engine/devices/virtual_gpu/model/profile.h"
+#include "traces/base/units.h"
+
+namespace offprof {
+
+/// Operations between ranks, as NCCL has them.
+enum class Collective : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kReduce,
+  kAllToAll,
+  kSend,
+  kReceive,
+};
+
+inline constexpr int kCollectives = 8;
+
+/// Returns the name of a collective in reports: `all_reduce`.
+std::string_view name_of(Collective collective);
+
+/// Size of a communicator.
+struct GroupShape {
+  int ranks = 1;
+  int nodes = 1;  ///< machines that the ranks are on
+
+  bool operator==(const GroupShape&) const = default;
+};
+
+/// Model of the durations of collectives, by the algorithms and protocols that NCCL chooses from:
+///
+///     time = min over algorithms and protocols of  latency + bytes / bandwidth
+///
+/// The figures are those with which NCCL itself chooses (src/graph/tuning.cc of NCCL 2.28;
+/// torch/_inductor/comm_analysis.py repeats some). A ring of n ranks takes n - 1 steps, an all-reduce
+/// 2 (n - 1); a tree, which all-reduces have, 2 (ranks of a node - 1) steps in the node and
+/// 2 log2(nodes) between nodes. Each step takes a latency by the protocol (LL, LL128, Simple) and the link.
+/// The share of the message that crosses a link is that of nccl-tests' bus bandwidth (doc/PERFORMANCE.md):
+/// 2 (n - 1) / n for an all-reduce, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for the
+/// others. LL and LL128 reach a part of the bandwidth of Simple, which the cluster has. Switches with SHARP
+/// have a third algorithm for all-reduces within a node. Times are for ranking; nothing else depends on them.
+class CollectiveCost {
+ public:
+  CollectiveCost(const DeviceProfile& card, ClusterProfile cluster);
+
+  /// Returns the duration of one collective. `bytes` is the message as nccl-tests counts it: the whole buffer
+  /// of all-reduce, broadcast and reduce, the gathered output of all-gather, the whole input of
+  /// reduce-scatter and all-to-all, and the message of send and receive.
+  Nanoseconds time_of(Collective collective, Bytes bytes, GroupShape group) const;
+
+  /// Returns the range of real over modelled durations in such a group.
+  CollectiveRange range_of(GroupShape group) const;
+
+ private:
+  double ring_us(Collective collective, double bytes, GroupShape group) const;
+  double tree_us(double bytes, GroupShape group) const;
+  double bus_bandwidth_of(GroupShape group) const;
+  double most_of_ll(GroupShape group) const;
+
+  ClusterProfile cluster_;
+  int compute_capability_major_ = 0;
+  Nanoseconds shortest_ns_ = 0;
+  double copy_bytes_per_ns_ = 1;  ///< of a copy within the device's memory
+};
+
+}  // namespace offprof

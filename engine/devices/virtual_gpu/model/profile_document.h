@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/io/json_access.h"
+
+namespace offprof {
+
+/// A key of a profile file, by its path (`memory.bytes`), and the function that stores its value.
+template <typename Profile>
+struct ProfileField {
+  std::string path;
+  std::function<void(const JsonValue&, Profile&)> read;
+};
+
+/// A kind of profile file.
+struct ProfileKind {
+  std::string_view schema;
+  std::string_view what;       ///< for errors: `a GPU profile`
+  std::string_view reference;  ///< page of docs/reference that describes its keys
+};
+
+/// Text of a profile file, with the lines of its keys.
+class ProfileDocument {
+ public:
+  /// Throws Error (input) if the text is not JSON, is of another schema or has keys that are not in `known`,
+  /// the paths of all keys. `where` names the text in errors. `kind` must outlive the document.
+  ProfileDocument(const std::string& text, std::string where, const ProfileKind& kind,
+                  const std::vector<std::string>& known);
+
+  /// Returns the value of a key. Throws Error (input) if it is missing.
+  JsonValue at(const std::string& path) const;
+
+ private:
+  std::string place(const std::string& path) const;
+
+  std::string where_;
+  const ProfileKind& kind_;
+  nlohmann::json document_;
+  std::map<std::string, int> lines_;
+};
+
+/// Reads a profile by the table of all its keys. Throws Error (input) with the key and line that are wrong.
+template <typename Profile>
+Profile read_profile(const std::vector<ProfileField<Profile>>& fields, const ProfileKind& kind,
+                     const std::string& text, const std::string& where) {
+  std::vector<std::string> known;
+  for (const auto& field : fields) known.push_back(field.path);
+  const ProfileDocument document(text, where, kind, known);
+  Profile profile;
+  for (const auto& field : fields) field.read(document.at(field.path), profile);
+  return profile;
+}
+
+/// Reads a number above 0. Throws Error (input).
+double read_positive(const JsonValue& value);
+/// Reads a rate in bytes or operations per second. Throws Error (input).
+double read_rate(const JsonValue& value);
+
+}  // namespace offprof
