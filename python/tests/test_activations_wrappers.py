@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,7 +69,7 @@ def train(model: nn.Module, context: Any, step: Step = plain_step, scaler: Any =
     """Trains, and returns the gradients of all steps."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     gradients = []
-    generator = torch.Generator().manual_seed(2)
+    generator = torch.Generator().manual_seed(2 + (dist.get_rank() if dist.is_initialized() else 0))
     for _ in range(STEPS):
         batch = torch.randn(32, 64, generator=generator)
         with context:
@@ -122,6 +125,22 @@ def test_fsdp2(settings: dict[str, Any], reshards: bool, process_group: None) ->
         return fully_shard(model, mesh=mesh, reshard_after_forward=reshards)
 
     assert_same(sharded, settings)
+
+
+@pytest.mark.parametrize("wrapper", ["ddp", "fsdp2"])
+def test_two_ranks_of_gloo(wrapper: str) -> None:
+    script = Path(__file__).parent / "programs" / "gloo_ranks.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script, wrapper]
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [str(word) for word in command],
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("settings", POLICIES, ids=str)

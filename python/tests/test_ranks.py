@@ -10,7 +10,8 @@ import pytest
 from conftest import Exec, Executed, run_under_exec
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "tests" / "programs" / "ranks"
-WORLDS = (2, 4) if os.environ.get("OFFPROF_TEST_EXTENT") == "full" else (2,)
+IS_FULL = os.environ.get("OFFPROF_TEST_EXTENT") == "full"
+WORLDS = (2, 4) if IS_FULL else (2,)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 
 
@@ -25,7 +26,9 @@ def execute(tmp_path: Path) -> Exec:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("name", ["fsdp2", "fsdp1", "tensor_parallel", "pipeline"])
+@pytest.mark.parametrize(
+    "name", ["fsdp2", "fsdp1", "tensor_parallel", "pipeline", *(["trainer_fsdp"] if IS_FULL else [])]
+)
 def test_a_rank_alone_has_the_memory_of_one_among_its_peers(execute: Exec, name: str, world: int) -> None:
     script = PROGRAMS / f"{name}.py"
     together = execute(command=(*TORCHRUN, world, script))
@@ -104,6 +107,17 @@ def test_more_nodes_take_more_time(execute: Exec) -> None:
         for nodes in (1, 2)
     )
     assert on_one < on_two
+
+
+def test_slower_links_take_more_time(execute: Exec) -> None:
+    usual, slow = (
+        execute("--world-size", 8, *cluster, script=LINEAR).collectives()["all_reduce"]
+        for cluster in ((), ("--cluster", "pcie-gen4"))
+    )
+    assert usual["modelled_time_ns"] < slow["modelled_time_ns"]
+    for each in (usual, slow):
+        low, high = each["modelled_time_range_ns"]["low"], each["modelled_time_range_ns"]["high"]
+        assert low < each["modelled_time_ns"] < high
 
 
 def test_modelled_times_do_not_depend_on_the_watchdog(execute: Exec) -> None:

@@ -1,0 +1,27 @@
+"""Trains on ranks of gloo, with and without offloading, and compares all gradients: under torchrun."""
+
+import sys
+
+import torch.distributed as dist
+from test_activations_wrappers import POLICIES, Network, assert_same
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+
+def data_parallel() -> nn.Module:
+    return nn.parallel.DistributedDataParallel(Network())
+
+
+def sharded() -> nn.Module:
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    model = Network()
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+dist.init_process_group("gloo")
+for settings in POLICIES:
+    assert_same({"ddp": data_parallel, "fsdp2": sharded}[sys.argv[1]], settings)
+dist.destroy_process_group()
