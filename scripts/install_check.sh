@@ -65,7 +65,7 @@ starts_at_once() {
 # The trace comes from the wheel: the package cannot record.
 check_package() {
     starts_at_once &&
-        in_chroot /root/venv/bin/offprof run "/source/$model" --policy keep -o /root/t.json.gz &&
+        in_chroot /root/venv/bin/offprof run "/source/$model" --input "@/source/${model%.pt}.inputs" --policy keep -o /root/t.json.gz &&
         in_chroot offprof tune /root/t.json.gz -o /root/policy.json &&
         in_chroot offprof simulate /root/t.json.gz --policy /root/policy.json
 }

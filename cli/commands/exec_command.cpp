@@ -89,6 +89,7 @@ class ExecCommand : public Subcommand {
     add_capacity_option(app, "--device-memory", memory_limit_,
                         "Memory of the device (default: that of the profile)", kLeastDeviceMemory);
     add_rank_options(app, ranks_);
+    add_assume_option(app, balanced_experts_);
     add_output_option(app, output_,
                       "File for the report (default: standard error, after the command's own output)");
   }
@@ -138,7 +139,7 @@ class ExecCommand : public Subcommand {
         {"profile", absolute_profile()},     {"memory_limit_bytes", nullptr},
         {"libraries", existing_libraries()}, {"reports", scratch.file(kReports)},
         {"said", scratch.file(kSaid)},       {"is_alone", ranks_.world_size.has_value()},
-        {"cluster", ranks_.cluster}};
+        {"cluster", ranks_.cluster},         {"balanced_experts", balanced_experts_}};
     if (memory_limit_) settings["memory_limit_bytes"] = *memory_limit_;
     return {{"PYTHONPATH", has_path ? startup + ":" + python_path : startup},
             {kSettingsVariable, settings.dump()}};
@@ -171,6 +172,7 @@ class ExecCommand : public Subcommand {
   std::string profile_ = kDefaultProfile;
   std::optional<Bytes> memory_limit_;
   RankOptions ranks_;
+  bool balanced_experts_ = false;
   std::string output_;
 };
 

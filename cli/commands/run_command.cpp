@@ -178,6 +178,7 @@ class RunCommand : public Subcommand {
     ScriptRequest script = program_.request();
     script.run = request_;
     script.run.device = device_.open_in_script(link_, script.virtual_gpu);
+    program_.set_assumptions(script.virtual_gpu);
     script.run.disk = disk_.request(script.run.device, request_.policy);
     script.run.settings.inputs = script.arguments;
     script.run.settings.loss = script.run.settings.optimizer = kOfScript;

@@ -198,6 +198,7 @@ class ValidateCommand : public Subcommand {
 
   ComparisonResult run_script(Context& context, const Trace& trace, const Comparison& comparison) {
     request_.device = device_.open_in_script(request_.settings.link_cap, script_.virtual_gpu);
+    program_.set_assumptions(script_.virtual_gpu);
     refuse_other_device(trace);
     script_.run = request_;
     return run_script_settings(context, script_, program_.python(), comparison.policies, trace);

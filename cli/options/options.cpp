@@ -118,6 +118,13 @@ CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::func
   return add_parsed_option(app, names, "N", read, what);
 }
 
+CLI::Option* add_assume_option(CLI::App& app, bool& balanced_experts) {
+  return add_choice_option<bool>(
+      app, "--assume", balanced_experts, {{"balanced-experts", true}},
+      "What a virtual GPU assumes where a program reads values that kernels compute: the experts of a "
+      "mixture get equally many tokens (default: zeros are read)");
+}
+
 CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target) {
   constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
   const auto read = [&target](const std::string& text) {

@@ -69,6 +69,9 @@ CLI::Option* add_count_or_auto_option(CLI::App& app, const std::string& names,
                                       std::function<void(std::optional<std::int64_t>)> take, std::int64_t min,
                                       std::int64_t max, const std::string& what);
 
+/// Adds `--assume balanced-experts`: see VirtualGpuOptions::assumes_balanced_experts.
+CLI::Option* add_assume_option(CLI::App& app, bool& balanced_experts);
+
 /// Adds an option for a random seed: any number from 0 to 2^64 - 1.
 CLI::Option* add_seed_option(CLI::App& app, std::uint64_t& target);
 

@@ -55,6 +55,7 @@ void ScriptOptions::add_to(CLI::App& app, const std::string& what) {
                  "Function whose calls are the steps, for scripts without an optimizer of torch.optim")
       ->type_name("MODULE:NAME")
       ->group(kScriptGroup);
+  add_assume_option(app, balanced_experts_)->group(kScriptGroup);
   app.add_option("--apply", request_.applied_code,
                  "Python code of offprof export --to pytorch, which is applied to the script's model")
       ->type_name("FILE")
@@ -88,6 +89,7 @@ std::vector<std::string> ScriptOptions::option_words() const {
   add("--shape", request_.shape, ScriptRequest{}.shape);
   add("--step-function", request_.step_function);
   add("--apply", request_.applied_code);
+  if (balanced_experts_) add("--assume", "balanced-experts");
   return words;
 }
 
@@ -98,6 +100,13 @@ ScriptRequest ScriptOptions::request() const {
   if (!request.applied_code.empty())
     request.applied_code = std::filesystem::absolute(request.applied_code).string();
   return request;
+}
+
+void ScriptOptions::set_assumptions(std::optional<ScriptGpu>& gpu) const {
+  if (gpu) gpu->balanced_experts = balanced_experts_;
+  if (!gpu && balanced_experts_)
+    throw input_error("--assume is for a virtual GPU: other devices compute the values",
+                      "Add --device virtual.");
 }
 
 std::string ScriptOptions::python() const {

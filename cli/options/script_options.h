@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class ScriptOptions {
   /// Returns the options of the group as they were given, for the command line of another command:
   /// `--patience 30s`.
   std::vector<std::string> option_words() const;
+  /// Sets what the virtual GPU assumes. Throws Error (input) if something is assumed, but there is none.
+  void set_assumptions(std::optional<ScriptGpu>& gpu) const;
   /// Returns the arguments of the script.
   const std::vector<std::string>& arguments() const { return request_.arguments; }
 
@@ -46,6 +49,7 @@ class ScriptOptions {
 
   ScriptRequest request_;
   std::string program_, module_, python_, patience_;
+  bool balanced_experts_ = false;
 };
 
 }  // namespace offprof

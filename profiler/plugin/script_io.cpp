@@ -158,7 +158,10 @@ std::string format_script_request(const ScriptRequest& request) {
                {"outcome_path", request.outcome_path}};
   if (const auto& gpu = request.virtual_gpu)
     json["virtual_gpu"] = {
-        {"profile", gpu->profile}, {"libraries", gpu->libraries}, {"cluster", gpu->cluster}};
+        {"profile", gpu->profile},
+                           {"libraries", gpu->libraries},
+                           {"balanced_experts", gpu->balanced_experts},
+                           {"cluster", gpu->cluster}};
   if (const auto& rank = request.rank)
     json["rank"] = {{"rank", rank->rank},
                     {"world_size", rank->world_size},
@@ -195,7 +198,7 @@ ScriptRequest parse_script_request(const std::string& text, const std::string& n
   request.outcome_path = json.at("outcome_path").as_string();
   if (const auto gpu = json.find("virtual_gpu"))
     request.virtual_gpu = {gpu->at("profile").as_string(), gpu->at("libraries").as_string(),
-                           gpu->at("cluster").as_string()};
+                           gpu->at("balanced_experts").as_bool(), gpu->at("cluster").as_string()};
   if (const auto rank = json.find("rank"))
     request.rank = {static_cast<int>(rank->at("rank").as_integer()),
                     static_cast<int>(rank->at("world_size").as_integer()), rank->at("said").as_string(),

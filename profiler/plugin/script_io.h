@@ -26,7 +26,8 @@ enum class ShownProgress : std::uint8_t {
 struct ScriptGpu {
   std::string profile;    ///< name of a profile, or path of a profile file
   std::string libraries;  ///< folder of the stand-in libraries
-  std::string cluster{};  ///< name or path of a cluster profile; empty: the usual one of the card
+  bool balanced_experts = false;  ///< see VirtualGpuOptions::assumes_balanced_experts
+  std::string cluster{};          ///< name or path of a cluster profile; empty: the usual one of the card
 };
 
 /// Place of a program that is one rank of many, and runs without the others.

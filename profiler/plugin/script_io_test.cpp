@@ -19,7 +19,7 @@ ScriptRequest request() {
   request.run.settings.steps = 7;
   request.run.disk = DiskRequest{.folder = "/scratch", .speed = {{2e9, 3, 4}, {1e9, 5, 6}}};
   request.arguments = {"--epochs", "3", "\xff"};
-  request.virtual_gpu = ScriptGpu{"h200", "/lib/virtual_gpu", "dgx-h100"};
+  request.virtual_gpu = ScriptGpu{"h200", "/lib/virtual_gpu", true, "dgx-h100"};
   request.rank = ScriptRank{3, 8, "/tmp/said", "/tmp/collectives.json"};
   request.compared = {preset_policy("keep"), preset_policy("offload")};
   request.shape = "largest";

@@ -32,6 +32,7 @@ def import_torch(execute: Callable[[ModuleType], None], torch: ModuleType) -> No
             memory_limit_bytes=settings["memory_limit_bytes"],
             devices=place.ranks_per_node if place is not None else 1,
             cluster=settings["cluster"],
+            balanced_experts=settings["balanced_experts"],
             libraries=settings["libraries"],
         )
     except OffprofError as error:

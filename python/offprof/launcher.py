@@ -103,6 +103,7 @@ class _Launch:
                 gpu["profile"],
                 devices=place.ranks_per_node if place else 1,
                 cluster=gpu["cluster"],
+                balanced_experts=gpu["balanced_experts"],
                 libraries=gpu["libraries"],
             )
         extension = native.load_extension()

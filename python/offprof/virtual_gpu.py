@@ -230,6 +230,7 @@ def open_virtual_gpu(
     memory_limit_bytes: int | None = None,
     devices: int = 1,
     cluster: str | os.PathLike[str] | None = None,
+    balanced_experts: bool = False,
     libraries: str | os.PathLike[str] | None = None,
 ) -> VirtualGpu:
     """Opens the virtual GPU in this process, before the first `import torch`.
@@ -244,6 +245,8 @@ def open_virtual_gpu(
         devices: number of devices that the process sees. It may use one of them.
         cluster: name of a built-in cluster profile, or path of one, for the times of collectives; None: the usual
             one of the card.
+        balanced_experts: assume that the experts of a layer get equally many tokens, where the program reads how
+            many; otherwise it reads zeros.
         libraries: folder of the virtual GPU's libraries; None: `find_libraries()`.
 
     Raises:
@@ -258,12 +261,15 @@ def open_virtual_gpu(
     library = _load_opener(folder)
     check_torch(library.offprof_virtual_gpu_torch_version().decode())
     status = library.offprof_virtual_gpu_open(
-        os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0, devices, os.fsencode(cluster or "")
+        *(os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0, devices),
+        *(os.fsencode(cluster or ""), int(balanced_experts)),
     )
     if status != 0:
         problem = InputError if status == _BAD_INPUT else UnavailableError
         raise problem(library.offprof_virtual_gpu_error().decode(), library.offprof_virtual_gpu_hint().decode())
     gpu = _Process.gpu = VirtualGpu(library, folder)
+    if balanced_experts:
+        gpu.note("experts are assumed to get equally many tokens (--assume balanced-experts)")
     separate_caches(gpu.state().profile)
     adapt_torch_compile(gpu.note)
     os.environ["TRITON_LIBCUDA_PATH"] = str(folder)  # Triton links its launchers with libcuda.so.1
@@ -291,7 +297,7 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
     except OSError as error:
         raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
     text, number = ctypes.c_char_p, ctypes.c_int
-    library.offprof_virtual_gpu_open.argtypes = [text, text, ctypes.c_int64, number, text]
+    library.offprof_virtual_gpu_open.argtypes = [text, text, ctypes.c_int64, number, text, number]
     library.offprof_virtual_gpu_note_group.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_int, ctypes.c_int]
     library.offprof_virtual_gpu_note_group.restype = None
     library.offprof_virtual_gpu_exchange_with_peers.argtypes = [ctypes.c_char_p, ctypes.c_int, _CALL_SITE]

@@ -1,7 +1,8 @@
 """Checks the comparison of exactness.py with written figures."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import exactness
 import programs
@@ -11,14 +12,16 @@ from offprof_command import CommandFailed, Offprof
 FIGURES = dict.fromkeys(exactness.EXACT_KEYS, 1000)
 
 
+@dataclass(frozen=True)
 class FakeOffprof(Offprof):
-    """Measures the same figures for each policy, and predicts what a test says."""
+    """Measures the same figures for each policy, and predicts what a test says. TRL's rules fail."""
 
-    predicted: dict[str, Any] = FIGURES
+    reason: str = "error: no memory"
+    predicted: ClassVar[dict[str, Any]] = FIGURES
 
     def run(self, program: programs.Program, device: str, *flags: str) -> dict[str, Any]:
         if "trl" in flags:
-            raise CommandFailed("error: no memory")
+            raise CommandFailed(self.reason)
         return {"measured": FIGURES}
 
     def simulate(self, trace: Path, *flags: str) -> dict[str, Any]:
@@ -27,6 +30,15 @@ class FakeOffprof(Offprof):
 
 def test_equal_figures_do_not_differ() -> None:
     assert exactness.differences(FIGURES, dict(FIGURES)) == []
+
+
+def test_a_program_that_fails_with_trl_must_fail_under_its_rules(tmp_path: Path) -> None:
+    runs, fails = (programs.Program("p", "p.py", trl_fails=kinds) for kinds in ((), ("host",)))
+    offprof = FakeOffprof(Path("offprof"), tmp_path, reason="error: p.py raised RuntimeError in step 6")
+    assert exactness.check(offprof, runs, "host", ["trl"])["trl"] != []
+    assert exactness.check(offprof, fails, "host", ["trl", "keep"]) == {"trl": [], "keep": []}
+    (wrong,) = exactness.check(FakeOffprof(Path("offprof"), tmp_path), fails, "host", ["trl"])["trl"]
+    assert wrong == "error: no memory"
 
 
 @pytest.mark.parametrize("key", exactness.EXACT_KEYS)

@@ -29,6 +29,9 @@ struct VirtualGpuOptions {
   std::uint64_t seed = 0;
   /// Devices that the process sees: those of a node, for one rank of many. It may use one of them.
   int devices = 1;
+  /// Where the host reads how a mixture of experts routes, each expert has equally many tokens: see
+  /// BalancedExperts. Otherwise it reads zeros.
+  bool assumes_balanced_experts = false;
   std::optional<ClusterProfile> cluster{};  ///< links between ranks; nullopt: those usual for the profile
   /// Called once for each CUDA function that was called but is not implemented, with its name. May be empty.
   std::function<void(const std::string&)> log;

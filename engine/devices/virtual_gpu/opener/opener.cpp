@@ -77,7 +77,7 @@ nlohmann::json collectives_of(const VirtualGpu& gpu) {
 }
 
 void open(const std::string& folder, const std::string& profile, Bytes memory_limit, int devices,
-          const std::string& cluster) {
+          const std::string& cluster, bool balanced_experts) {
   OpenGpu& opened = the_gpu();
   if (opened.gpu != nullptr) {
     throw input_error(fmt::format("the virtual GPU is already open in this process, as {}", opened.profile),
@@ -87,6 +87,7 @@ void open(const std::string& folder, const std::string& profile, Bytes memory_li
   if (devices <= 0) throw input_error(fmt::format("the number of devices is not positive: {}", devices));
   VirtualGpuOptions options;
   options.devices = devices;
+  options.assumes_balanced_experts = balanced_experts;
   options.profile = load_profile(profile);
   if (!cluster.empty()) options.cluster = load_cluster(cluster);
   refuse_loaded_torch();
@@ -111,11 +112,11 @@ extern "C" {
 // Exceptions must not leave a C function.
 OFFPROF_EXPORT int offprof_virtual_gpu_open(const char* folder, const char* profile,
                                             std::int64_t memory_limit_bytes, int devices,
-                                            const char* cluster) {
+                                            const char* cluster, int balanced_experts) {
   constexpr int kBadInput = 2, kEnvironment = 3;
   offprof::last_failure() = {};
   try {
-    offprof::open(folder, profile, memory_limit_bytes, devices, cluster);
+    offprof::open(folder, profile, memory_limit_bytes, devices, cluster, balanced_experts != 0);
     return 0;
   } catch (const offprof::Error& error) {
     return offprof::fail(error.kind() == offprof::ErrorKind::kInput ? kBadInput : kEnvironment, error.what(),

@@ -12,11 +12,12 @@ extern "C" {
 /// profile or the path of a profile file. `memory_limit_bytes` limits what cudaMalloc gives out; 0: the
 /// profile's memory. `devices` is the number of devices that the process sees, of which it may use one.
 /// `cluster` is the name of a built-in cluster profile or the path of one; empty: the usual one of the card.
+/// `balanced_experts` is not 0 if experts are assumed to get equally many tokens.
 /// Returns 0, or a value of ErrorKind plus 2, which is the exit status of offprof: 2 if an argument is wrong,
 /// 3 if a library is missing, broken, or loaded already. LibTorch, too, must not be loaded. Fails if the
 /// virtual GPU is open already.
 int offprof_virtual_gpu_open(const char* folder, const char* profile, std::int64_t memory_limit_bytes,
-                             int devices, const char* cluster);
+                             int devices, const char* cluster, int balanced_experts);
 
 /// Describes the failure of the last offprof_virtual_gpu_open of this thread; empty if it succeeded.
 const char* offprof_virtual_gpu_error();

@@ -14,6 +14,8 @@ void ExecutionState::restart(VirtualGpuOptions new_options) {
   values.forget_all();
   races.reset();
   functional_mode.reset();
+  experts.reset();
+  if (options.assumes_balanced_experts) experts.emplace();
   if (options.checks_streams) races.emplace();
   if (options.functional_mode) functional_mode.emplace(options.seed);
 }

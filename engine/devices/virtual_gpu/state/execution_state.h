@@ -10,6 +10,7 @@
 #include "engine/devices/virtual_gpu/state/functional_mode.h"
 #include "engine/devices/virtual_gpu/state/gpu_observer.h"
 #include "engine/devices/virtual_gpu/state/virtual_time.h"
+#include "engine/devices/virtual_gpu/values/balanced_experts.h"
 #include "engine/devices/virtual_gpu/values/small_values.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
@@ -40,6 +41,7 @@ struct ExecutionState {
   VirtualGpuOptions options;
   VirtualTime time;
   SmallValues values;                                 ///< outside functional mode
+  std::optional<BalancedExperts> experts;             ///< empty if nothing is assumed of them
   std::string peer_problem;                           ///< the last problem with other ranks; empty: none
   std::optional<StreamRace> races;                    ///< empty if streams are not checked
   std::optional<FunctionalModeWork> functional_mode;  ///< empty outside functional mode

@@ -88,6 +88,15 @@ bool GpuCopies::reads_back_a_value(StreamId stream, CopyEnd to, CopyEnd from, By
          streams_.has_kernels(stream);
 }
 
+/// Returns the number of that size which the host reads, if it can be assumed. Numbers are little-endian.
+std::vector<char> GpuCopies::assumed_number(Bytes bytes) {
+  const auto number = state_.experts->read_number();
+  if (!number) return {};
+  std::vector<char> value(static_cast<std::size_t>(bytes));
+  std::memcpy(value.data(), &*number, std::min(value.size(), sizeof *number));
+  return value;
+}
+
 // Copies of unknown values to the host bring zeros. Large ones leave host memory untouched, so that unused
 // pinned memory takes no physical memory.
 void GpuCopies::carry_value(CopyEnd to, CopyEnd from, Bytes bytes) {
@@ -98,6 +107,7 @@ void GpuCopies::carry_value(CopyEnd to, CopyEnd from, Bytes bytes) {
   }
   if (bytes > SmallValues::kLargest) return;
   std::vector<char> value = state_.values.read(from.address, bytes);
+  if (state_.experts && value.empty() && bytes <= kNumberBytes) value = assumed_number(bytes);
   value.resize(static_cast<std::size_t>(bytes));
   std::memcpy(const_cast<void*>(to.address), value.data(), value.size());
 }

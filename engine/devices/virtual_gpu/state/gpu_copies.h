@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
 #include "engine/devices/virtual_gpu/state/execution_state.h"
 #include "engine/devices/virtual_gpu/state/gpu_memory.h"
@@ -36,6 +38,7 @@ class GpuCopies {
 
  private:
   void copy_on_host(StreamId stream, const CopyRows& rows);
+  std::vector<char> assumed_number(Bytes bytes);
   void carry_value(CopyEnd to, CopyEnd from, Bytes bytes);
   void copy_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged);
   void report(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes, TimeSpan span) const;

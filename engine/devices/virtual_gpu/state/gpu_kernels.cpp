@@ -47,12 +47,18 @@ int GpuKernels::capability() const {
 void GpuKernels::begin_op(const OpCall& op) {
   const GpuLock lock(state_.mutex);
   ops().begin(op);
+  if (state_.experts) state_.experts->begin_op(op);
   if (state_.races) state_.races->set_op(op.name);
 }
 
 void GpuKernels::end_op() {
   const GpuLock lock(state_.mutex);
   ops().end();
+  if (const auto known = state_.experts ? state_.experts->end_op() : std::nullopt) {
+    const auto* const bytes = reinterpret_cast<const char*>(known->numbers.data());
+    const std::size_t size = known->numbers.size() * sizeof(std::int64_t);
+    state_.values.keep(known->address, std::vector<char>(bytes, bytes + size));
+  }
   if (state_.races) state_.races->set_op(ops().innermost_name());
 }
 

@@ -50,6 +50,7 @@ Link SimulatedGpu::link() const {
 void SimulatedGpu::block_allocated(const void* block, Bytes bytes, void* stream) {
   const GpuLock lock(state_.mutex);
   kernels_.add_allocated(block, bytes);
+  if (state_.experts) state_.experts->block_allocated(block);
   memory_.add_block(block, bytes);
   if (state_.races) state_.races->block_allocated(block, bytes, stream);
 }
@@ -57,6 +58,7 @@ void SimulatedGpu::block_allocated(const void* block, Bytes bytes, void* stream)
 void SimulatedGpu::block_freed(const void* block) {
   const GpuLock lock(state_.mutex);
   memory_.remove_block(block);
+  state_.values.forget_block(block);
   if (state_.races) state_.races->block_freed(block);
 }
 

@@ -55,6 +55,7 @@ std::vector<char> SmallValues::read(const void* from, Bytes bytes) {
     const std::vector<char> come = later.contents();
     write(address, come.data(), static_cast<Bytes>(come.size()));
   }
+  if (contents = read_kept(static_cast<const char*>(from), bytes); !contents.empty()) return contents;
   if (pieces_.empty()) return contents;
   const auto* at = static_cast<const char*>(from);
   const char* const end = at + bytes;
@@ -78,6 +79,7 @@ void SmallValues::forget(const void* from, Bytes bytes) {
   for (auto found = overlapping(static_cast<const char*>(from), bytes); found != later_.end();
        found = overlapping(static_cast<const char*>(from), bytes))
     later_.erase(found);
+  forget_kept(static_cast<const char*>(from), bytes);
   if (pieces_.empty()) return;
   const auto* const begin = static_cast<const char*>(from);
   const char* const end = begin + bytes;
@@ -103,6 +105,26 @@ void SmallValues::forget(const void* from, Bytes bytes) {
       sum_ += piece_end - end;
     }
   }
+}
+
+void SmallValues::keep(const void* to, std::vector<char> contents) {
+  forget(to, static_cast<Bytes>(contents.size()));
+  kept_[static_cast<const char*>(to)] = std::move(contents);
+}
+
+std::vector<char> SmallValues::read_kept(const char* from, Bytes bytes) const {
+  const auto after = kept_.upper_bound(from);
+  if (after == kept_.begin()) return {};
+  const auto& [begin, contents] = *std::prev(after);
+  if (from + bytes > begin + contents.size()) return {};
+  return {contents.begin() + (from - begin), contents.begin() + (from - begin) + bytes};
+}
+
+/// A piece that is partly written is forgotten as a whole.
+void SmallValues::forget_kept(const char* from, Bytes bytes) {
+  std::erase_if(kept_, [&](const auto& piece) {
+    return piece.first < from + bytes && from < piece.first + piece.second.size();
+  });
 }
 
 void SmallValues::forget_all() {

@@ -26,6 +26,10 @@ class SmallValues {
   /// Sets the contents to those that `contents` returns, which is called when they are read; it returns an
   /// empty vector if they are unknown.
   void write_later(const void* to, Bytes bytes, std::function<std::vector<char>()> contents);
+  /// Sets the contents of memory that no kernel changes as long as it is allocated: from `to`, until
+  /// forget_block, or until something else is written there.
+  void keep(const void* to, std::vector<char> contents);
+  void forget_block(const void* block) { kept_.erase(static_cast<const char*>(block)); }
   /// Copies within the device. Forgets the target if some of the source is unknown.
   void copy(const void* to, const void* from, Bytes bytes);
   /// Returns the contents; an empty vector if some of them are unknown.
@@ -40,11 +44,14 @@ class SmallValues {
     std::function<std::vector<char>()> contents;
   };
 
+  std::vector<char> read_kept(const char* from, Bytes bytes) const;
+  void forget_kept(const char* from, Bytes bytes);
   /// Returns the first piece of `later_` that overlaps the memory, or its end.
   std::map<const char*, Later>::iterator overlapping(const char* from, Bytes bytes);
 
   std::map<const char*, Later> later_;               ///< by address; none overlap, nor with pieces_
   std::map<const char*, std::vector<char>> pieces_;  ///< by address; none overlap
+  std::map<const char*, std::vector<char>> kept_;    ///< by address: see keep
   Bytes sum_ = 0;
 };
 
