@@ -156,12 +156,21 @@ class AdviceSearch {
       throw input_error("the step cannot be recorded: " + advice_.unrecorded.front().reason);
     plain_ = steps.front();
     begin(*plain_);
-    base_ = steps.back() != nullptr ? steps.back() : plain_;
-    if (base_ != plain_) add_way(*base_, "expandable segments", predict(*base_, preset_policy("keep")));
+    base_ = plain_;
+    if (steps.back() != nullptr && steps.back() != plain_) {
+      add_way(*steps.back(), "expandable segments", predict(*steps.back(), preset_policy("keep")));
+      if (least_taken(*steps.back()) <= least_taken(*plain_)) base_ = steps.back();
+    }
     if (nothing_is_best()) return;
     progress_("simulating policies");
     add_single_ways(*base_);
     base_rank_ = add_mixture(*base_, "", SearchExtent::kCoarse);
+  }
+
+  /// Returns the device memory that the step takes with everything offloaded. Expandable segments waste less
+  /// between blocks, but a segment of each kind takes a whole granule, which small steps notice.
+  Bytes least_taken(const PreparedStep& step) {
+    return device_bytes_taken(predict(step, preset_policy("offload")).predicted);
   }
 
   std::optional<TuneResult> tune_policy(const PreparedStep& step) {

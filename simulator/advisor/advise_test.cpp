@@ -31,7 +31,7 @@ class FakeRecorder : public StepRecorder {
  public:
   std::vector<RecordedStep> existing() override { return existing_; }
   bool configures_model() const override { return true; }
-  bool configures_allocator() const override { return false; }
+  bool configures_allocator() const override { return expanded_excess_.has_value(); }
 
   std::vector<RecordedStep> record(const std::vector<Configuration>& configurations) override {
     std::vector<RecordedStep> steps;
@@ -40,7 +40,8 @@ class FakeRecorder : public StepRecorder {
       if (configuration.parameters || configuration == failing_)
         steps.push_back({configuration, nullptr, "not supported", {}});
       else
-        steps.push_back(step(configuration));
+        steps.push_back(
+            step(configuration, configuration.expands_segments ? expanded_excess_.value_or(0) : 0));
     }
     return steps;
   }
@@ -52,12 +53,14 @@ class FakeRecorder : public StepRecorder {
     return metrics;
   }
 
-  static RecordedStep step(const Configuration& configuration) {
-    return {configuration, std::make_shared<Trace>(trace(configuration)), {}, {}};
+  static RecordedStep step(const Configuration& configuration, Bytes excess = 0) {
+    return {configuration, std::make_shared<Trace>(trace(configuration, kResident + excess)), {}, {}};
   }
 
   std::vector<RecordedStep> existing_;
   std::optional<Configuration> failing_;
+  /// Bytes that a step takes more with expandable segments; nullopt: the allocator cannot be configured.
+  std::optional<Bytes> expanded_excess_;
   Bytes measured_excess_ = 0;  ///< of the first confirmed way
   std::vector<Configuration> recorded_;
   std::vector<std::string> confirmed_;
@@ -71,8 +74,8 @@ class FakeRecorder : public StepRecorder {
     });
   }
 
-  static Trace trace(const Configuration& configuration) {
-    ProgramSketch sketch(kResident);
+  static Trace trace(const Configuration& configuration, Bytes resident) {
+    ProgramSketch sketch(resident);
     std::vector<std::vector<SavedId>> tensors(kModules);
     sketch.phase("forward");
     for (std::size_t module = 0; module < kModules; ++module) {
@@ -120,6 +123,18 @@ TEST(Advise, RecommendsNothingIfTheStepFits) {
   EXPECT_EQ(advice.nothing.predicted.device_peak_bytes, 17'000);
   EXPECT_EQ(advice.nothing.predicted.step_time_ns, 2400);
   EXPECT_THAT(recorder.recorded_, ElementsAre(Configuration{}));
+}
+
+TEST(Advise, TakesTheAllocatorSettingWithWhichAStepTakesLess) {
+  for (const Bytes excess : {-1000, 0, 1000}) {
+    SCOPED_TRACE(excess);
+    FakeRecorder recorder;
+    recorder.expanded_excess_ = excess;
+    const Advice advice = advise_within(recorder, 12'000);
+    EXPECT_TRUE(advice.recommended().is_within);
+    EXPECT_EQ(advice.recommended().configuration.expands_segments, excess <= 0);
+    EXPECT_THAT(advice.ways, Contains(Field(&Way::name, "expandable segments")));
+  }
 }
 
 TEST(Advise, RecommendsTheFewestCheckpointedModulesThatFit) {
