@@ -12,6 +12,7 @@
 #include "cli/base/version.h"
 #include "cli/options/device_options.h"
 #include "cli/options/disk_options.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/options/rank_options.h"
 #include "cli/options/script_options.h"
@@ -91,7 +92,7 @@ class RunCommand : public Subcommand {
                    "recomputed in backward; of nested modules, the outermost one (default: none)")
         ->delimiter(',')
         ->type_name("PATTERNS");
-    add_slice_options(app);
+    model_.add_slices_to(app);
     steps_ = add_count_option(app, "--steps", settings.steps, 1, kMostSteps,
                               "Measured steps, at least 1 (default 5; of a script, as many as its 15 steps "
                               "allow: 1 to 3)");
@@ -105,7 +106,7 @@ class RunCommand : public Subcommand {
                         "Device memory for the measured steps; a request beyond it fails with out of memory",
                         kLeastDeviceMemory);
     add_link_option(app, link_, "host, virtual: slow each copy direction down to this bandwidth and latency");
-    add_parameters_options(app);
+    model_.add_parameters_to(app);
     disk_.add_to(app);
     policy_.add_to(app, "keep");
     app.add_option(
@@ -126,8 +127,7 @@ class RunCommand : public Subcommand {
     program_.choose_program(context.argv());
     request_.model_path = program_.program();
     const PolicyFile policy = policy_.resolve();
-    request_.settings.parameters = parameters();
-    request_.settings.slices = slices();
+    model_.set(request_);
     request_.policy = policy.policy;
     request_.policy_made_for = policy.trace_fingerprint;
     if (policy.fallback) request_.fallback = policy.fallback->policy;
@@ -292,52 +292,6 @@ class RunCommand : public Subcommand {
     return report.hazards.empty() ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
 
-  void add_slice_options(CLI::App& app) {
-    add_count_or_auto_option(
-        app, "--slices", [this](auto count) { slices_.emplace().count = count; }, 1, kMostSlices,
-        "Run the model in N layer slices of similar size (auto: choose N), one after another; each is "
-        "recomputed in backward, and its parameters are on the host until it runs (default: none)");
-    add_count_option(app, "--microbatches", microbatches_, 1, kMostSlices,
-                     "With --slices: split the batch into N micro-batches, which each slice runs in turn "
-                     "(default 1)");
-  }
-
-  std::optional<SliceSettings> slices() const {
-    if (!slices_ && microbatches_)
-      throw input_error("--microbatches needs --slices",
-                        "Add --slices 1 to run micro-batches of the whole model.");
-    if (!slices_) return std::nullopt;
-    if (!request_.settings.checkpointed.empty())
-      throw input_error("--slices and --checkpoint both recompute parts of the model: give only one of them");
-    return SliceSettings{slices_->count, microbatches_.value_or(1)};
-  }
-
-  void add_parameters_options(CLI::App& app) {
-    add_choice_option<std::optional<std::string>>(
-        app, "--offload-params", parameters_place_, {{"none", "none"}, {"host", "host"}, {"disk", "disk"}},
-        "Keep parameters, their gradients and the optimizer state on the host or on the disk except while "
-        "they are used (default: none; with --slices host)");
-    add_capacity_option(
-        app, "--offload-params-window", parameters_window_,
-        "Limit of offloaded parameters on the device, unless one operator needs more (default: twice the "
-        "parameters of the largest operator; with --slices: of two slices)",
-        0);
-    app.add_option("--offload-params-dir", request_.parameters_folder,
-                   "With --offload-params disk: folder for the file of parameters; on a GPU they share the "
-                   "disk of --disk")
-        ->type_name("DIR");
-  }
-
-  std::optional<ParameterSettings> parameters() const {
-    const std::string place = parameters_place_.value_or(slices_ ? "host" : "none");
-    if (place != "disk" && !request_.parameters_folder.empty())
-      throw input_error("--offload-params-dir needs --offload-params disk");
-    if (place == "none" && parameters_window_)
-      throw input_error("--offload-params-window needs --offload-params host or disk");
-    if (place == "none") return std::nullopt;
-    return ParameterSettings{place, parameters_window_};
-  }
-
   RunResult run_engine(Context& context) {
     StatusLine status = context.status_line();
     status.show("loading LibTorch");
@@ -412,10 +366,7 @@ class RunCommand : public Subcommand {
   DiskOptions disk_;
   std::optional<Link> link_;
   PolicyOptions policy_;
-  std::optional<SliceSettings> slices_;
-  std::optional<std::int64_t> microbatches_;
-  std::optional<std::string> parameters_place_;
-  std::optional<Bytes> parameters_window_;
+  ModelOptions model_;
   std::string output_;
   std::vector<OutputLock> output_locks_;
   std::string commands_path_;

@@ -157,8 +157,7 @@ std::string format_script_request(const ScriptRequest& request) {
                {"commands_path", request.commands_path},
                {"outcome_path", request.outcome_path}};
   if (const auto& gpu = request.virtual_gpu)
-    json["virtual_gpu"] = {
-        {"profile", gpu->profile},
+    json["virtual_gpu"] = {{"profile", gpu->profile},
                            {"libraries", gpu->libraries},
                            {"balanced_experts", gpu->balanced_experts},
                            {"cluster", gpu->cluster}};

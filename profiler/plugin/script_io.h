@@ -24,8 +24,8 @@ enum class ShownProgress : std::uint8_t {
 
 /// A virtual GPU for a program: the launcher opens it before torch is imported.
 struct ScriptGpu {
-  std::string profile;    ///< name of a profile, or path of a profile file
-  std::string libraries;  ///< folder of the stand-in libraries
+  std::string profile;            ///< name of a profile, or path of a profile file
+  std::string libraries;          ///< folder of the stand-in libraries
   bool balanced_experts = false;  ///< see VirtualGpuOptions::assumes_balanced_experts
   std::string cluster{};          ///< name or path of a cluster profile; empty: the usual one of the card
 };

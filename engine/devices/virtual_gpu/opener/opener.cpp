@@ -111,8 +111,8 @@ extern "C" {
 
 // Exceptions must not leave a C function.
 OFFPROF_EXPORT int offprof_virtual_gpu_open(const char* folder, const char* profile,
-                                            std::int64_t memory_limit_bytes, int devices,
-                                            const char* cluster, int balanced_experts) {
+                                            std::int64_t memory_limit_bytes, int devices, const char* cluster,
+                                            int balanced_experts) {
   constexpr int kBadInput = 2, kEnvironment = 3;
   offprof::last_failure() = {};
   try {
