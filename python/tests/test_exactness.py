@@ -78,7 +78,9 @@ def test_predicts_runs_of_the_script_under_eight_policies(
         request["compared"] = [each for each in request["compared"] if each.get("scheduler") != "trl"]
         files = {name: file for name, file in files.items() if POLICIES[name].get("scheduler") != "trl"}
     if device != "host":
-        request["virtual_gpu"] = {"profile": "h200", "libraries": str(build_folder() / "virtual_gpu")}
+        libraries = str(build_folder() / "virtual_gpu")
+        gpu = {"profile": "h200", "libraries": libraries, "balanced_experts": False, "cluster": ""}
+        request["virtual_gpu"] = gpu
     trace, outcome, path = (tmp_path / name for name in ("trace.json.gz", "outcome.json", "request.json"))
     path.write_text(json.dumps({**request, "trace_path": str(trace), "outcome_path": str(outcome)}))
     end = run_python(build_folder() / "python" / "offprof" / "launcher.py", path)
