@@ -173,7 +173,7 @@ def offload_activations():
     return save_on_cpu(pin_memory=True)
 )");
   EXPECT_FALSE(result.simulated);
-  EXPECT_THAT(result.no_figures, HasSubstr("does not model save_on_cpu"));
+  EXPECT_THAT(result.no_figures, HasSubstr("Add --record"));
 }
 
 TEST(EngineExport, ModulesThatMoveBecomeOffloadWrappers) {
