@@ -94,7 +94,7 @@ ClusterProfile load_cluster(const std::string& name_or_path) {
 }
 
 ClusterProfile parse_cluster(const std::string& text, const std::string& where) {
-  const ClusterProfile cluster = read_profile<ClusterProfile>(
+  auto cluster = read_profile<ClusterProfile>(
       all_fields(), {.schema = kClusterSchema, .what = "a cluster", .reference = "gpu-profiles.md"}, text,
       where);
   for (const CollectiveRange& range : {cluster.node_range, cluster.network_range})
