@@ -135,20 +135,17 @@ class ExecCommand : public Subcommand {
     const std::string startup = python_package_folder() + "/startup";
     const char* const python_path = std::getenv("PYTHONPATH");
     const bool has_path = python_path != nullptr && *python_path != '\0';
-    nlohmann::ordered_json settings = {
-        {"profile", absolute_profile()},     {"memory_limit_bytes", nullptr},
-        {"libraries", existing_libraries()}, {"reports", scratch.file(kReports)},
-        {"said", scratch.file(kSaid)},       {"is_alone", ranks_.world_size.has_value()},
-        {"cluster", ranks_.cluster},         {"balanced_experts", balanced_experts_}};
+    nlohmann::ordered_json settings = {{"profile", name_or_absolute_path(profile_, profile_names())},
+                                       {"memory_limit_bytes", nullptr},
+                                       {"libraries", existing_libraries()},
+                                       {"reports", scratch.file(kReports)},
+                                       {"said", scratch.file(kSaid)},
+                                       {"is_alone", ranks_.world_size.has_value()},
+                                       {"cluster", ranks_.cluster},
+                                       {"balanced_experts", balanced_experts_}};
     if (memory_limit_) settings["memory_limit_bytes"] = *memory_limit_;
     return {{"PYTHONPATH", has_path ? startup + ":" + python_path : startup},
             {kSettingsVariable, settings.dump()}};
-  }
-
-  /// Returns the profile's name or absolute path: the command may change its working directory.
-  std::string absolute_profile() const {
-    const auto names = profile_names();
-    return std::ranges::find(names, profile_) != names.end() ? profile_ : fs::absolute(profile_).string();
   }
 
   static std::string existing_libraries() {

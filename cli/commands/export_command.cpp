@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/advice/failure_reason.h"
+#include "cli/advice/recorded_run.h"
 #include "cli/commands/commands.h"
 #include "cli/options/disk_options.h"
 #include "cli/options/options.h"
@@ -62,16 +62,13 @@ nlohmann::ordered_json to_json(const ExportReport& report) {
 
 std::string figures_text(const ExportReport& report, const Page& page) {
   const std::string title(report.target->title);
-  if (report.engine)
-    return metrics_table({{"offprof", report.offprof}, {title, *report.engine}}, page) +
-           (report.is_recorded ? wrap(fmt::format("The figures of {} are those of a run of the program with "
-                                                  "the settings below.",
-                                                  title),
-                                      page.width, 0) +
-                                     "\n"
-                               : "");
-  return metrics_table({{"offprof", report.offprof}}, page) +
-         wrap(fmt::format("No figures of {}: {}", title, report.result.no_figures), page.width, 0) + "\n";
+  std::vector<MetricsColumn> columns = {{"offprof", report.offprof}};
+  if (report.engine) columns.push_back({title, *report.engine});
+  std::string note;
+  if (!report.engine) note = fmt::format("No figures of {}: {}", title, report.result.no_figures);
+  if (report.is_recorded)
+    note = fmt::format("The figures of {} are those of a run of the program with the settings below.", title);
+  return metrics_table(columns, page) + (note.empty() ? "" : wrap(note, page.width, 0) + "\n");
 }
 
 std::string to_text(const ExportReport& report, const Page& page) {
@@ -183,18 +180,15 @@ class ExportCommand : public Subcommand {
   }
 
   /// Records the program of the trace again with the code applied. Returns the figures of the run. Throws
-  /// Error (input) if that fails.
+  /// Error if that fails.
   static Metrics record_with(const std::string& code, const Trace& trace) {
     const ScratchFolder folder;
-    const std::string code_path = folder.file("exported.py"), path = folder.file("trace.json"),
-                      errors = folder.file("errors.txt");
+    const std::string code_path = folder.file("exported.py"), path = folder.file("trace.json");
     write_file(code_path, code);
-    const std::vector<std::string> words =
-        with_options(run_with_policy(trace, "keep"), {"--apply", code_path, "-q", "-o", path});
-    if (const int status = run_this_program({{words, {}, errors}}).front(); status != 0)
-      throw input_error(
-          "the program could not be recorded with the settings: " + failure_reason(read_file(errors), status),
-          "The run was like that of the trace: " + command_line(run_with_policy(trace, "keep")));
+    const std::vector<std::string> as_before = run_with_policy(trace, "keep");
+    run_recording(with_options(as_before, {"--apply", code_path, "-q", "-o", path}),
+                  "the program with the settings",
+                  "The run was like that of the trace: " + command_line(as_before));
     return of_program(read_trace(path).metrics);
   }
 

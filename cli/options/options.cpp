@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <system_error>
 
@@ -116,6 +118,10 @@ CLI::Option* add_count_option(CLI::App& app, const std::string& names, std::func
     take(parse_whole(text, min, max));
   };
   return add_parsed_option(app, names, "N", read, what);
+}
+
+std::string name_or_absolute_path(const std::string& text, const std::vector<std::string>& names) {
+  return std::ranges::find(names, text) != names.end() ? text : std::filesystem::absolute(text).string();
 }
 
 CLI::Option* add_assume_option(CLI::App& app, bool& balanced_experts) {

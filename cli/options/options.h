@@ -69,6 +69,10 @@ CLI::Option* add_count_or_auto_option(CLI::App& app, const std::string& names,
                                       std::function<void(std::optional<std::int64_t>)> take, std::int64_t min,
                                       std::int64_t max, const std::string& what);
 
+/// Returns a name that is one of `names` as it is, and another text as an absolute path: a command may change
+/// its working directory.
+std::string name_or_absolute_path(const std::string& text, const std::vector<std::string>& names);
+
 /// Adds `--assume balanced-experts`: see VirtualGpuOptions::assumes_balanced_experts.
 CLI::Option* add_assume_option(CLI::App& app, bool& balanced_experts);
 

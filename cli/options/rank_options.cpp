@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <string_view>
 
 #include "cli/options/options.h"
@@ -101,9 +100,7 @@ CLI::Option* add_cluster_option(CLI::App& app, std::string& cluster) {
       app, "--cluster", "NAME|FILE",
       [&cluster](const std::string& text) {
         load_cluster(text);
-        const auto names = cluster_names();
-        cluster =
-            std::ranges::find(names, text) != names.end() ? text : std::filesystem::absolute(text).string();
+        cluster = name_or_absolute_path(text, cluster_names());
       },
       fmt::format(
           "Links between ranks, for the times of collectives: {}, or a JSON file (default: the usual one "

@@ -37,11 +37,11 @@ void add_rank_options(CLI::App& app, RankOptions& options, const std::string& gr
 /// number before its extensions, `trace.rank3.json.gz`. An empty path stays empty.
 std::string rank_file(const RankOptions& options, const std::string& path, int rank);
 
-/// Adds `--cluster`.
+/// Adds `--cluster`. The parse throws Error (input) if there is no such cluster.
 CLI::Option* add_cluster_option(CLI::App& app, std::string& cluster);
 
 /// Checks the options against each other, after they are parsed, and chooses rank 0 if none is given. Throws
-/// Error (input), also if there is no such cluster.
+/// Error (input).
 void complete(RankOptions& options);
 
 /// Returns the environment variables that torchrun sets for a rank. `options` has a world size.

@@ -261,8 +261,12 @@ def open_virtual_gpu(
     library = _load_opener(folder)
     check_torch(library.offprof_virtual_gpu_torch_version().decode())
     status = library.offprof_virtual_gpu_open(
-        *(os.fsencode(folder), os.fsencode(profile), memory_limit_bytes or 0, devices),
-        *(os.fsencode(cluster or ""), int(balanced_experts)),
+        os.fsencode(folder),
+        os.fsencode(profile),
+        memory_limit_bytes or 0,
+        devices,
+        os.fsencode(cluster or ""),
+        int(balanced_experts),
     )
     if status != 0:
         problem = InputError if status == _BAD_INPUT else UnavailableError

@@ -10,12 +10,13 @@ import json
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from conftest import PROGRAMS, build_folder, write_policy
+from conftest import PROGRAMS, Run, build_folder, write_policy
 
 
 @pytest.fixture(scope="module")
@@ -129,36 +130,27 @@ def test_save_on_cpu_is_the_one_of_pytorch(exporter: Exporter) -> None:
     ids=["save_on_cpu", "selective_checkpointing"],
 )
 def test_recorded_figures_are_those_of_a_script_with_the_code(
-    tmp_path: Path, settings: dict[str, Any], line: str, with_settings: str
+    report_of: Callable[..., dict[str, Any]], tmp_path: Path, settings: dict[str, Any], line: str, with_settings: str
 ) -> None:
-    def run(script: Path, *flags: str) -> dict[str, Any]:
-        command = [build_folder() / "offprof", "run", script, "--python", sys.executable, "--device", "virtual"]
-        ended = subprocess.run(
-            [*map(str, command), *flags, "--format", "json"], check=True, capture_output=True, text=True, cwd=tmp_path
-        )
-        measured: dict[str, Any] = json.loads(ended.stdout[ended.stdout.index('{\n  "schema"') :])["measured"]
-        return measured
-
-    run(PROGRAMS / "blocks.py", "--transforms", "recompute", "-o", "t.json")
+    python = ("--python", sys.executable, "--device", "virtual")
+    report_of("run", PROGRAMS / "blocks.py", *python, "--transforms", "recompute", "-o", "t.json")
     report = Exporter(tmp_path / "t.json", tmp_path).report("pytorch", "--record", **settings)
     recorded = report["engine_measured"]
     (tmp_path / "exported.py").write_text(report["snippet"], encoding="utf-8")
     script = (PROGRAMS / "blocks.py").read_text(encoding="utf-8")
     edited = tmp_path / "edited.py"
     edited.write_text("import exported\n" + script.replace(line, with_settings), encoding="utf-8")
-    measured = run(edited)
+    measured = report_of("run", edited, *python)["measured"]
     assert recorded["device_peak_bytes"] != report["predicted"]["device_peak_bytes"]
     for figure, value in recorded.items():
         assert value == measured[figure], figure
 
 
-def test_code_without_a_function_is_refused(tmp_path: Path) -> None:
+def test_code_without_a_function_is_refused(offprof: Run, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("x = 1\n", encoding="utf-8")
-    command = [build_folder() / "offprof", "run", PROGRAMS / "blocks.py", "--python", sys.executable]
-    command += ["--device", "host", "--apply", "code.py", "-o", "t.json"]
-    ended = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, cwd=tmp_path)
+    ended = offprof("run", PROGRAMS / "blocks.py", "--device", "host", "--apply", "code.py", "-o", "t.json")
     assert ended.returncode == 2
-    assert "has none of the functions" in ended.stderr
+    assert "has none of the functions" in " ".join(ended.stderr.split())  # the message is wrapped
     assert not (tmp_path / "t.json").exists()
 
 

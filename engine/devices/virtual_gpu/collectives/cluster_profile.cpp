@@ -9,7 +9,6 @@
 #include "engine/devices/virtual_gpu/model/profile_document.h"
 #include "traces/base/error.h"
 #include "traces/base/suggestion.h"
-#include "traces/io/file.h"
 
 namespace offprof {
 namespace {
@@ -30,28 +29,14 @@ Field rate(std::string path, double ClusterProfile::*member) {
 
 Field factor(std::string path, CollectiveRange ClusterProfile::*range, double CollectiveRange::*member) {
   return {std::move(path), [=](const JsonValue& value, ClusterProfile& cluster) {
-            const double amount = read_positive(value);
-            if (amount < kLeastFactor || amount > kMostFactor)
-              value.fail(fmt::format("{} is not between {} and {}", amount, kLeastFactor, kMostFactor));
-            (cluster.*range).*member = amount;
-          }};
-}
-
-/// Checks the source of a group's figures. It is for people who read the file and is not stored.
-Field source(const std::string& group) {
-  return {"sources." + group, [](const JsonValue& value, ClusterProfile&) {
-            if (value.as_string().empty()) value.fail("it is empty; name the source of the figures");
+            (cluster.*range).*member = read_between(value, kLeastFactor, kMostFactor);
           }};
 }
 
 std::vector<Field> all_fields() {
   using Cluster = ClusterProfile;
   return {{"schema", [](const JsonValue&, Cluster&) {}},
-          {"name",
-           [](const JsonValue& value, Cluster& cluster) {
-             cluster.name = value.as_string();
-             if (cluster.name.empty()) value.fail("it is empty");
-           }},
+          text_field<Cluster>("name", &Cluster::name),
           {"node.link", [](const JsonValue& value,
                            Cluster& cluster) { cluster.has_nvlink = value.as_one_of(kLinks) == 1; }},
           rate("node.bus_bytes_per_second", &Cluster::bus_bytes_per_second),
@@ -68,24 +53,20 @@ std::vector<Field> all_fields() {
           factor("range.node_high", &Cluster::node_range, &CollectiveRange::high),
           factor("range.network_low", &Cluster::network_range, &CollectiveRange::low),
           factor("range.network_high", &Cluster::network_range, &CollectiveRange::high),
-          source("node"),
-          source("network"),
-          source("range")};
+          source_field<Cluster>("node"),
+          source_field<Cluster>("network"),
+          source_field<Cluster>("range")};
 }
 
 }  // namespace
 
 std::vector<std::string> cluster_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, text] : built_in_clusters()) names.emplace_back(name);
-  return names;
+  return names_of(built_in_clusters());
 }
 
 ClusterProfile load_cluster(const std::string& name_or_path) {
-  if (name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos)
-    return parse_cluster(read_file(name_or_path), name_or_path);
-  for (const auto& [name, text] : built_in_clusters())
-    if (name == name_or_path) return parse_cluster(std::string(text), "cluster " + name_or_path);
+  if (const auto found = find_profile(built_in_clusters(), name_or_path, "cluster"))
+    return parse_cluster(found->text, found->where);
   const std::vector<std::string> names = cluster_names();
   const std::string guess = did_you_mean(name_or_path, names);
   throw input_error(

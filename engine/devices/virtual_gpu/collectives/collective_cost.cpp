@@ -47,6 +47,19 @@ double step_in_node(const Latency& latency, bool has_nvlink) {
   return has_nvlink ? latency.nvlink_step : latency.pcie_step;
 }
 
+using Bandwidths = std::array<double, kProtocols>;  ///< by protocol, in bytes per second
+
+/// Returns the time of the fastest protocol. `latency_of` returns the latency of a protocol in microseconds.
+template <typename LatencyOf>
+double shortest_us(double traffic, const Bandwidths& bandwidths, bool has_nvlink,
+                   const LatencyOf& latency_of) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (std::size_t protocol = 0; protocol < kProtocols; ++protocol)
+    if (protocol != kLl128 || has_nvlink)
+      shortest = std::min(shortest, latency_of(protocol) + traffic / bandwidths.at(protocol) * kUsPerSecond);
+  return shortest;
+}
+
 /// Returns the steps of a ring.
 int steps_of(Collective collective, int ranks) {
   switch (collective) {
@@ -113,20 +126,15 @@ double CollectiveCost::ring_us(Collective collective, double bytes, GroupShape g
           : std::min(steps, collective == Collective::kAllReduce ? 2 * (group.nodes - 1) : group.nodes - 1);
   const bool has_one_each = group.ranks == group.nodes;
   const double bus = bus_bandwidth_of(group);
-  const std::array<double, kProtocols> bandwidths = {std::min(most_of_ll(group), kRingLlShare * bus),
-                                                     kLl128Share * bus, bus};
-  double shortest = std::numeric_limits<double>::infinity();
-  for (std::size_t protocol = 0; protocol < kProtocols; ++protocol) {
-    if (protocol == kLl128 && !cluster_.has_nvlink) continue;
+  const Bandwidths bandwidths = {std::min(most_of_ll(group), kRingLlShare * bus), kLl128Share * bus, bus};
+  const auto latency_of = [&](std::size_t protocol) {
     double step = step_in_node(kRing.at(protocol), cluster_.has_nvlink);
     if (group.nodes > 1) step = std::max(step, kNetworkOverheadUs.at(protocol));
     const double network_step = (has_one_each ? kTree : kRing).at(protocol).network_step;
-    const double latency =
-        kRing.at(protocol).base + (steps - network_steps) * step + network_steps * network_step;
-    const double traffic = bytes * traffic_of(collective, group.ranks);
-    shortest = std::min(shortest, latency + traffic / bandwidths.at(protocol) * kUsPerSecond);
-  }
-  return shortest;
+    return kRing.at(protocol).base + (steps - network_steps) * step + network_steps * network_step;
+  };
+  return shortest_us(bytes * traffic_of(collective, group.ranks), bandwidths, cluster_.has_nvlink,
+                     latency_of);
 }
 
 /// Returns the time of an all-reduce. Its data go up the tree and down again.
@@ -134,18 +142,14 @@ double CollectiveCost::tree_us(double bytes, GroupShape group) const {
   const int in_node = std::max(1, group.ranks / group.nodes) - 1;
   const double levels = std::floor(std::log2(group.nodes));
   const double bus = kTreeShare * bus_bandwidth_of(group);
-  const std::array<double, kProtocols> bandwidths = {
-      std::min(most_of_ll(group), kTreeLlShare * bus),
-      (group.nodes <= 1 ? kTreeLl128ShareInNode : kTreeLl128Share) * bus, bus};
-  double shortest = std::numeric_limits<double>::infinity();
-  for (std::size_t protocol = 0; protocol < kProtocols; ++protocol) {
-    if (protocol == kLl128 && !cluster_.has_nvlink) continue;
+  const Bandwidths bandwidths = {std::min(most_of_ll(group), kTreeLlShare * bus),
+                                 (group.nodes <= 1 ? kTreeLl128ShareInNode : kTreeLl128Share) * bus, bus};
+  const auto latency_of = [&](std::size_t protocol) {
     const Latency& latency = kTree.at(protocol);
-    const double steps =
-        2 * (in_node * step_in_node(latency, cluster_.has_nvlink) + levels * latency.network_step);
-    shortest = std::min(shortest, latency.base + steps + 2 * bytes / bandwidths.at(protocol) * kUsPerSecond);
-  }
-  return shortest;
+    return latency.base +
+           2 * (in_node * step_in_node(latency, cluster_.has_nvlink) + levels * latency.network_step);
+  };
+  return shortest_us(2 * bytes, bandwidths, cluster_.has_nvlink, latency_of);
 }
 
 Nanoseconds CollectiveCost::time_of(Collective collective, Bytes bytes, GroupShape group) const {

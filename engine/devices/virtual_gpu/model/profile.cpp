@@ -11,10 +11,6 @@
 namespace offprof {
 namespace {
 
-bool is_path(const std::string& name) {
-  return name.ends_with(".json") || name.find('/') != std::string::npos;
-}
-
 /// Suggests a profile for an unknown name. `h100` means `h100-80gb`, although `h200` is closer in spelling.
 std::string guess_for(const std::string& name, const std::vector<std::string>& names) {
   for (const std::string& candidate : names)
@@ -24,17 +20,28 @@ std::string guess_for(const std::string& name, const std::vector<std::string>& n
 
 }  // namespace
 
-std::vector<std::string> profile_names() {
+std::vector<std::string> names_of(const BuiltInFiles& files) {
   std::vector<std::string> names;
-  for (const auto& [name, text] : built_in_profiles()) names.emplace_back(name);
+  for (const auto& [name, text] : files) names.emplace_back(name);
   return names;
 }
 
+std::optional<ProfileText> find_profile(const BuiltInFiles& files, const std::string& name_or_path,
+                                        std::string_view what) {
+  if (name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos)
+    return ProfileText{read_file(name_or_path), name_or_path};
+  for (const auto& [name, text] : files)
+    if (name == name_or_path) return ProfileText{std::string(text), fmt::format("{} {}", what, name)};
+  return std::nullopt;
+}
+
+std::vector<std::string> profile_names() {
+  return names_of(built_in_profiles());
+}
+
 DeviceProfile load_profile(const std::string& name_or_path) {
-  if (is_path(name_or_path)) return parse_profile(read_file(name_or_path), name_or_path);
-  for (const auto& [name, text] : built_in_profiles()) {
-    if (name == name_or_path) return parse_profile(std::string(text), "profile " + name_or_path);
-  }
+  if (const auto found = find_profile(built_in_profiles(), name_or_path, "profile"))
+    return parse_profile(found->text, found->where);
   const std::vector<std::string> names = profile_names();
   const std::string guess = guess_for(name_or_path, names);
   throw input_error(

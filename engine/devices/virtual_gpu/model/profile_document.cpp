@@ -82,11 +82,15 @@ double read_positive(const JsonValue& value) {
   return amount;
 }
 
-double read_rate(const JsonValue& value) {
+double read_between(const JsonValue& value, double least, double most) {
   const double amount = read_positive(value);
-  if (amount < kLeastRate || amount > kMostRate)
-    value.fail(fmt::format("{} is not between {} and {}", amount, kLeastRate, kMostRate));
+  if (amount < least || amount > most)
+    value.fail(fmt::format("{} is not between {} and {}", amount, least, most));
   return amount;
+}
+
+double read_rate(const JsonValue& value) {
+  return read_between(value, kLeastRate, kMostRate);
 }
 
 }  // namespace offprof

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "traces/io/json_access.h"
@@ -57,8 +58,28 @@ Profile read_profile(const std::vector<ProfileField<Profile>>& fields, const Pro
   return profile;
 }
 
+/// Returns the field of a text that is not empty.
+template <typename Profile>
+ProfileField<Profile> text_field(std::string path, std::string Profile::*member) {
+  return {std::move(path), [=](const JsonValue& value, Profile& profile) {
+            profile.*member = value.as_string();
+            if ((profile.*member).empty()) value.fail("it is empty");
+          }};
+}
+
+/// Returns the field of the source of a group's figures. It is for people who read the file and is not
+/// stored.
+template <typename Profile>
+ProfileField<Profile> source_field(const std::string& group) {
+  return {"sources." + group, [](const JsonValue& value, Profile&) {
+            if (value.as_string().empty()) value.fail("it is empty; name the source of the figures");
+          }};
+}
+
 /// Reads a number above 0. Throws Error (input).
 double read_positive(const JsonValue& value);
+/// Reads such a number from `least` to `most`. Throws Error (input).
+double read_between(const JsonValue& value, double least, double most);
 /// Reads a rate in bytes or operations per second. Throws Error (input).
 double read_rate(const JsonValue& value);
 

@@ -25,13 +25,6 @@ double share(const JsonValue& value) {
   return amount;
 }
 
-double elements_per_cycle(const JsonValue& value) {
-  const double amount = read_positive(value);
-  if (amount < kLeastElements || amount > kMostElements)
-    value.fail(fmt::format("{} is not between {} and {}", amount, kLeastElements, kMostElements));
-  return amount;
-}
-
 Field count(std::string path, int DeviceProfile::*member, int low = 1) {
   return {std::move(path), [=](const JsonValue& value, DeviceProfile& profile) {
             profile.*member = static_cast<int>(value.as_integer(low, std::numeric_limits<int>::max()));
@@ -59,20 +52,6 @@ Field flops(const std::string& dtype) {
 Field efficiency(std::string path, double DeviceProfile::*member) {
   return {std::move(path),
           [=](const JsonValue& value, DeviceProfile& profile) { profile.*member = share(value); }};
-}
-
-Field name(std::string path, std::string DeviceProfile::*member) {
-  return {std::move(path), [=](const JsonValue& value, DeviceProfile& profile) {
-            profile.*member = value.as_string();
-            if ((profile.*member).empty()) value.fail("it is empty");
-          }};
-}
-
-/// Checks the source of a group's figures. It is for people who read the file and is not stored.
-Field source(const std::string& group) {
-  return {"sources." + group, [](const JsonValue& value, DeviceProfile&) {
-            if (value.as_string().empty()) value.fail("it is empty; name the source of the figures");
-          }};
 }
 
 std::vector<Field> link_fields(const std::string& direction, LinkDirection Link::*member) {
@@ -114,8 +93,8 @@ std::vector<Field> multiprocessor_fields() {
 
 std::vector<Field> all_fields() {
   std::vector<Field> fields = {{"schema", [](const JsonValue&, DeviceProfile&) {}},
-                               name("name", &DeviceProfile::name),
-                               name("device_name", &DeviceProfile::device_name)};
+                               text_field<DeviceProfile>("name", &DeviceProfile::name),
+                               text_field<DeviceProfile>("device_name", &DeviceProfile::device_name)};
   const auto add = [&](const std::vector<Field>& more) {
     fields.insert(fields.end(), more.begin(), more.end());
   };
@@ -128,12 +107,12 @@ std::vector<Field> all_fields() {
        time("kernels.kernel_ns", &DeviceProfile::kernel_ns),
        time("kernels.launch_ns", &DeviceProfile::launch_ns),
        {"kernels.elements_per_cycle", [](const JsonValue& value, DeviceProfile& profile) {
-          profile.elements_per_cycle = elements_per_cycle(value);
+          profile.elements_per_cycle = read_between(value, kLeastElements, kMostElements);
         }}});
   add(link_fields("d2h", &Link::d2h));
   add(link_fields("h2d", &Link::h2d));
   for (const char* group : {"memory", "multiprocessors", "flops_per_second", "efficiency", "kernels", "link"})
-    add({source(group)});
+    add({source_field<DeviceProfile>(group)});
   return fields;
 }
 

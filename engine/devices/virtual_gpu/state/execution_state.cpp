@@ -11,7 +11,7 @@ ExecutionState::~ExecutionState() = default;
 void ExecutionState::restart(VirtualGpuOptions new_options) {
   options = std::move(new_options);
   time.restart(options.profile.link);
-  values.forget_all();
+  values = {};
   races.reset();
   functional_mode.reset();
   experts.reset();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/devices/virtual_gpu/model/op_work.h"
+
 namespace offprof {
 
 /// Values that the host reads of the routing of a mixture of experts, if experts get equally many tokens.
