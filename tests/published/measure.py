@@ -30,7 +30,7 @@ def parse_options(text: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in text.split())
 
 
-def pass_of(operator: Operator, mode: str) -> Callable[[], None]:
+def pass_of(operator: Operator, mode: str) -> Callable[[], object]:
     """Returns the function that a row measures."""
     if mode == "forward":
         return lambda: (operator.forward(), None)[1]
@@ -46,8 +46,8 @@ def milliseconds(operator: Operator, mode: str) -> float:
     run = pass_of(operator, mode)
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     for _ in range(PASSES):
-        if operator.clears_gradients:
-            operator.x.grad = None
+        for tensor in operator.cleared:
+            tensor.grad = None
         flushed.zero_()
         begin.record()
         run()
@@ -83,10 +83,13 @@ def main() -> None:
     parser.add_argument("table", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--kernels", default=",".join(OPERATORS), help="names, separated by commas")
+    parser.add_argument("--device", help="take the rows of this profile only")
     arguments = parser.parse_args()
     wanted = arguments.kernels.split(",")
     with arguments.table.open() as file:
         rows = [row for row in csv.DictReader(file) if row["kernel"] in wanted]
+    if arguments.device:
+        rows = [row for row in rows if row["device"] == arguments.device]
     with arguments.output.open("w") as file:
         writer = csv.DictWriter(file, [*rows[0], "modelled"])
         writer.writeheader()

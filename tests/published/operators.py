@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,14 +19,13 @@ DEVICE = "cuda"
 
 @dataclass
 class Operator:
-    """One operator: `forward` computes it, `backward` goes back from its result, and `clears_gradients` says if the
-    measurement drops the gradient of `x` before each pass, so that none is added up. `other` is the layer of the other
+    """One operator: `forward` computes it, and `backward` goes back from its results. The measurement drops the
+    gradients of the tensors in `cleared` before each pass, so that none is added up. `other` is the layer of the other
     implementation that the published measurement compares with: unused, but it takes memory."""
 
-    x: Tensor
-    forward: Callable[[], Tensor]
-    backward: Callable[[Tensor], None]
-    clears_gradients: bool
+    forward: Callable[[], Any]
+    backward: Callable[[Any], object]
+    cleared: tuple[Tensor, ...] = ()
     other: nn.Module | None = None
 
 
@@ -43,16 +43,17 @@ class RMSNorm(nn.Module):
 
 
 class GatedMLP(nn.Module):
-    """The gated MLP of Llama: down(silu(gate(x)) * up(x))."""
+    """The gated MLP of Llama: down(activation(gate(x)) * up(x))."""
 
-    def __init__(self, width: int, inner: int):
+    def __init__(self, width: int, inner: int, activation: Callable[[Tensor], Tensor] = nn.functional.silu):
         super().__init__()
+        self.activation = activation
         self.gate = nn.Linear(width, inner, bias=False, dtype=torch.bfloat16, device=DEVICE)
         self.up = nn.Linear(width, inner, bias=False, dtype=torch.bfloat16, device=DEVICE)
         self.down = nn.Linear(inner, width, bias=False, dtype=torch.bfloat16, device=DEVICE)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+        return self.down(self.activation(self.gate(x)) * self.up(x))
 
 
 class LinearCrossEntropy(nn.Module):
@@ -72,7 +73,7 @@ def normalization(layer: nn.Module, rows: int, width: int, dtype: torch.dtype) -
     x = torch.randn(rows, width, dtype=dtype, device=DEVICE)
     gradient = torch.randn_like(x)
     x.requires_grad_(True)
-    return Operator(x, lambda: layer(x), lambda y: y.backward(gradient, retain_graph=True), True, copy.deepcopy(layer))
+    return Operator(lambda: layer(x), lambda y: y.backward(gradient, retain_graph=True), (x,), copy.deepcopy(layer))
 
 
 def rms_norm(width: int, options: dict[str, str]) -> Operator:
@@ -87,14 +88,14 @@ def swiglu(length: int, options: dict[str, str]) -> Operator:
     width = int(options["hidden_size"])
     x = torch.randn(int(options["B"]), length, width, dtype=torch.bfloat16, device=DEVICE, requires_grad=True)
     layer = GatedMLP(width, int(options["intermediate_size"]))
-    return Operator(x, lambda: layer(x), lambda y: y.backward(torch.randn_like(y), retain_graph=True), True)
+    return Operator(lambda: layer(x), lambda y: y.backward(torch.randn_like(y), retain_graph=True), (x,))
 
 
 def cross_entropy(vocabulary: int, options: dict[str, str]) -> Operator:
     rows = int(options["B"]) * int(options["T"])
     x = torch.randn(rows, vocabulary, requires_grad=True, device=DEVICE)
     target = torch.randint(vocabulary, (rows,), device=DEVICE)
-    return Operator(x, lambda: nn.functional.cross_entropy(x, target), lambda y: y.backward(), False)
+    return Operator(lambda: nn.functional.cross_entropy(x, target), lambda y: y.backward())
 
 
 def fused_linear_cross_entropy(rows: int, options: dict[str, str]) -> Operator:
@@ -102,13 +103,147 @@ def fused_linear_cross_entropy(rows: int, options: dict[str, str]) -> Operator:
     model = LinearCrossEntropy(width, vocabulary, torch.bfloat16)
     x = torch.randn(rows, width, requires_grad=True, dtype=torch.bfloat16, device=DEVICE)
     target = torch.randint(vocabulary, (rows,), device=DEVICE)
-    return Operator(x, lambda: model(x, target), lambda y: y.backward(), False, other=copy.deepcopy(model))
+    return Operator(lambda: model(x, target), lambda y: y.backward(), other=copy.deepcopy(model))
+
+
+def geglu(length: int, options: dict[str, str]) -> Operator:
+    width = int(options["hidden_size"])
+    x = torch.randn(int(options["bsz"]), length, width, dtype=torch.bfloat16, device=DEVICE, requires_grad=True)
+    layer = GatedMLP(width, int(options["intermediate_size"]), lambda y: nn.functional.gelu(y, approximate="tanh"))
+    gradient = torch.randn_like(x)
+    return Operator(lambda: layer(x), lambda y: y.backward(gradient, retain_graph=True), (x,))
+
+
+def embedding(vocabulary: int, options: dict[str, str]) -> Operator:
+    layer = nn.Embedding(vocabulary, int(options["D"]), device=DEVICE)
+    ids = torch.randint(vocabulary, (int(options["B"]), int(options["T"])), device=DEVICE)
+    return Operator(lambda: layer(ids), lambda y: y.backward(torch.randn_like(y)))
+
+
+def rotated_half(x: Tensor) -> Tensor:
+    """Returns (-b, a) for the halves a and b of the last dimension."""
+    a, b = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+    return torch.cat((-b, a), dim=-1)
+
+
+def rope(x: int, options: dict[str, str]) -> Operator:
+    """Rotary embedding of queries and keys as Llama computes it. `x` is the length or the width."""
+    length, width = int(options.get("seq_len", x)), int(options.get("hidden_size", x))
+    heads, key_heads = int(options["num_q_heads"]), int(options["num_kv_heads"])
+
+    def rows(count: int) -> Tensor:
+        shape = (1, length, count, width // heads)
+        return torch.randn(shape, dtype=torch.bfloat16, device=DEVICE, requires_grad=True).transpose(1, 2)
+
+    queries, keys = rows(heads), rows(key_heads)
+    gradients = torch.randn_like(queries), torch.randn_like(keys)
+    cos, sin = (torch.randn(1, 1, length, width // heads, dtype=torch.bfloat16, device=DEVICE) for _ in range(2))
+
+    def forward() -> tuple[Tensor, Tensor]:
+        return queries * cos + rotated_half(queries) * sin, keys * cos + rotated_half(keys) * sin
+
+    return Operator(
+        forward, lambda results: torch.autograd.grad(results, (queries, keys), gradients, retain_graph=True)
+    )
+
+
+def distribution_loss(x: Tensor, target: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Operator:
+    """A loss of two distributions, whose backward pass goes on to the logits of the first."""
+    return Operator(lambda: loss(x, target), lambda y: y.backward(retain_graph=True))
+
+
+def logits(rows: int, vocabulary: int, *, requires_grad: bool = False) -> Tensor:
+    return torch.randn(rows, vocabulary, device=DEVICE, requires_grad=requires_grad)
+
+
+def rows_of(options: dict[str, str]) -> int:
+    return int(options["B"]) * int(options["T"])
+
+
+def kl_div(vocabulary: int, options: dict[str, str]) -> Operator:
+    rows = rows_of(options)
+    x = logits(rows, vocabulary, requires_grad=True).log_softmax(-1)
+    target = logits(rows, vocabulary).softmax(-1)
+    return distribution_loss(x, target, lambda x, target: nn.functional.kl_div(x, target, reduction="batchmean"))
+
+
+def jensen_shannon(x: Tensor, target: Tensor) -> Tensor:
+    """The Jensen-Shannon divergence of two tensors of logarithms."""
+
+    def divergence(logarithms: Tensor) -> Tensor:
+        return nn.functional.kl_div(middle.log(), logarithms, reduction="batchmean", log_target=True)
+
+    middle = torch.lerp(target.exp(), x.exp(), 0.5)
+    return 0.5 * divergence(target) + 0.5 * divergence(x)
+
+
+def jsd(x: int, options: dict[str, str]) -> Operator:
+    """`x` is the number of rows or the vocabulary."""
+    rows, vocabulary = (x, int(options["V"])) if "V" in options else (rows_of(options), x)
+    logarithms = logits(rows, vocabulary, requires_grad=True).log_softmax(-1)
+    return distribution_loss(logarithms, logits(rows, vocabulary).log_softmax(-1), jensen_shannon)
+
+
+def tvd(vocabulary: int, options: dict[str, str]) -> Operator:
+    rows = rows_of(options)
+    x, target = logits(rows, vocabulary, requires_grad=True).softmax(-1), logits(rows, vocabulary).softmax(-1)
+    return distribution_loss(x, target, lambda x, target: ((x - target).abs() / 2).sum() / rows)
+
+
+def of_one_tensor(layer: Callable[[Tensor], Tensor], shape: tuple[int, ...], dtype: str) -> Operator:
+    x = torch.randn(shape, dtype=getattr(torch, dtype), device=DEVICE)
+    gradient = torch.randn_like(x)
+    x.requires_grad_(True)
+    return Operator(lambda: layer(x), lambda y: y.backward(gradient, retain_graph=True), (x,))
+
+
+def relu_squared(width: int, options: dict[str, str]) -> Operator:
+    return of_one_tensor(lambda x: x.relu().square(), (int(options["M"]), width), options["dtype"])
+
+
+def softmax(width: int, options: dict[str, str]) -> Operator:
+    return of_one_tensor(lambda x: x.softmax(-1), (int(options["M"]), width), options["dtype"])
+
+
+def group_norm(channels: int, options: dict[str, str]) -> Operator:
+    layer = nn.GroupNorm(channels // int(options["channels_per_group"]), channels, eps=1e-6, device=DEVICE)
+    operator = of_one_tensor(layer, (int(options["M"]), channels, int(options["H"])), options["dtype"])
+    operator.other = copy.deepcopy(layer)
+    return operator
+
+
+def fused_add_rms_norm(width: int, options: dict[str, str]) -> Operator:
+    """RMSNorm of the sum of two tensors, and the sum."""
+    layer = RMSNorm(width).to(DEVICE)
+    x, residual, *gradients = (torch.randn(int(options["M"]), width, device=DEVICE) for _ in range(4))
+    x.requires_grad_(True)
+    residual.requires_grad_(True)
+
+    def forward() -> tuple[Tensor, Tensor]:
+        total = x + residual
+        return layer(total), total
+
+    return Operator(
+        forward,
+        lambda results: torch.autograd.backward(results, gradients, retain_graph=True),
+        (x, residual),
+    )
 
 
 OPERATORS: dict[str, Callable[[int, dict[str, str]], Operator]] = {
     "cross_entropy": cross_entropy,
+    "embedding": embedding,
+    "fused_add_rms_norm": fused_add_rms_norm,
     "fused_linear_cross_entropy": fused_linear_cross_entropy,
+    "geglu": geglu,
+    "group_norm": group_norm,
+    "jsd": jsd,
+    "kl_div": kl_div,
     "layer_norm": layer_norm,
+    "relu_squared": relu_squared,
     "rms_norm": rms_norm,
+    "rope": rope,
+    "softmax": softmax,
     "swiglu": swiglu,
+    "tvd": tvd,
 }

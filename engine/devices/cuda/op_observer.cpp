@@ -35,12 +35,23 @@ struct OpContext final : at::ObserverContext {
   OpCall call;
 };
 
+/// Returns the number of elements in memory: 1 if all are one element that was broadcast, such as the
+/// gradient of a sum. Other broadcast tensors count in full: a policy may bring a saved one back without the
+/// broadcast, and then times would depend on the policy.
+std::int64_t elements_in_memory(const at::Tensor& tensor) {
+  if (tensor.layout() != at::kStrided || tensor.numel() == 0) return tensor.numel();
+  for (std::int64_t i = 0; i < tensor.dim(); ++i)
+    if (tensor.size(i) > 1 && tensor.stride(i) != 0) return tensor.numel();
+  return 1;
+}
+
 void add_operand(OpCall& call, const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   OperandShape& operand = call.operands.emplace_back();
   operand.dtype = dtype_name(tensor.scalar_type());
   operand.sizes = tensor.sizes().vec();
-  operand.bytes = static_cast<Bytes>(tensor.numel() * static_cast<std::int64_t>(tensor.element_size()));
+  operand.element_bytes = static_cast<Bytes>(tensor.element_size());
+  operand.bytes = elements_in_memory(tensor) * operand.element_bytes;
 }
 
 void add_operands(OpCall& call, const c10::IValue& value) {
@@ -49,6 +60,22 @@ void add_operands(OpCall& call, const c10::IValue& value) {
   } else if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector()) add_operand(call, tensor);
   }
+}
+
+/// Returns true if both tensors have the same elements, though they may be different objects: unpacked saved
+/// tensors are.
+bool have_the_same_elements(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() && b.defined() && a.has_storage() && b.has_storage() && a.is_alias_of(b) &&
+         a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+/// Returns true if the operator reads what it has read as the argument before.
+bool reads_again(const at::RecordFunction& op, std::size_t argument) {
+  const auto inputs = op.inputs();
+  if (argument == 0 || !inputs[argument].isTensor() || !inputs[argument - 1].isTensor()) return false;
+  const bool is_result =
+      argument + 1 == inputs.size() && std::string_view(op.overload_name()).ends_with("out");
+  return !is_result && have_the_same_elements(inputs[argument].toTensor(), inputs[argument - 1].toTensor());
 }
 
 /// Returns true for attention with a causal mask. The arguments are those of native_functions.yaml.
@@ -75,7 +102,11 @@ bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
 OpCall describe_call(const at::RecordFunction& op) {
   OpCall call;
   call.name = op.name();
-  for (const c10::IValue& input : op.inputs()) add_operands(call, input);
+  const auto inputs = op.inputs();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    add_operands(call, inputs[i]);
+    if (reads_again(op, i)) call.operands.back().bytes = 0;
+  }
   call.is_causal = is_causal(op);
   return call;
 }

@@ -13,7 +13,8 @@ namespace {
 constexpr Bytes kElementBytes = 2;  // bfloat16
 
 OperandShape operand(std::vector<std::int64_t> sizes) {
-  OperandShape shape{.dtype = "bfloat16", .sizes = std::move(sizes), .bytes = kElementBytes};
+  OperandShape shape{
+      .dtype = "bfloat16", .sizes = std::move(sizes), .bytes = kElementBytes, .element_bytes = kElementBytes};
   for (const std::int64_t size : shape.sizes) shape.bytes *= size;
   return shape;
 }

@@ -8,7 +8,7 @@ namespace {
 const KernelLaunch kGemm{.name = "cublasGemmEx"};
 
 OperandShape square(std::string_view dtype, std::int64_t size, Bytes element_bytes) {
-  return {dtype, {size, size}, size * size * element_bytes};
+  return {dtype, {size, size}, size * size * element_bytes, element_bytes};
 }
 
 OpCall product(std::string_view dtype, std::int64_t size, Bytes element_bytes) {

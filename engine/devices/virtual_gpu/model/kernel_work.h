@@ -27,8 +27,8 @@ struct KernelWork {
 ///
 /// Kernels of PyTorch whose passes over memory were read in their sources (aten/src/ATen/native/cuda, version
 /// 2.11) have work of their own: softmax (SoftMax.cu, PersistentSoftmax.cuh), layer norm
-/// (layer_norm_kernel.cu), the negative log-likelihood loss (Loss.cu). For any other kernel, the work of the
-/// operator belongs to its first launch, and the later ones have none.
+/// (layer_norm_kernel.cu), group norm (group_norm_kernel.cu), the negative log-likelihood loss (Loss.cu). For
+/// any other kernel, the work of the operator belongs to its first launch, and the later ones have none.
 KernelWork work_of_kernel(const KernelLaunch& launch, const OpCall& op, Bytes allocated, bool first);
 
 }  // namespace offprof

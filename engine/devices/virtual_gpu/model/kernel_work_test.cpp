@@ -11,7 +11,7 @@ namespace {
 constexpr Bytes kMiB = Bytes{1} << 20;
 
 /// 256 rows of 32 Ki float32 numbers: 32 MiB.
-const OperandShape kRows{"float32", {256, 32 << 10}, 32 * kMiB};
+const OperandShape kRows{"float32", {256, 32 << 10}, 32 * kMiB, 4};
 
 KernelLaunch one_block_a_row(std::string_view name) {
   return {.name = name, .grid = {256, 1, 1}, .block = {1024, 1, 1}};
@@ -68,7 +68,7 @@ TEST(KernelWork, OtherKernelsLeaveTheWorkOfTheirOperatorToTheFirst) {
 }
 
 TEST(KernelWork, CountsElementsOfKernelsThatAreNotVectorized) {
-  const OpCall op{"aten::mul", {kRows, {"float32", {32 << 10}, 128 << 10}}};
+  const OpCall op{"aten::mul", {kRows, {"float32", {32 << 10}, 128 << 10, 4}}};
   EXPECT_EQ(work_of_kernel({.name = "vectorized_elementwise_kernel"}, op, 32 * kMiB, true).single_elements,
             0);
   EXPECT_EQ(work_of_kernel({.name = "elementwise_kernel"}, op, 32 * kMiB, true).single_elements,
@@ -76,20 +76,55 @@ TEST(KernelWork, CountsElementsOfKernelsThatAreNotVectorized) {
 }
 
 TEST(KernelWork, CountsTheElementsOfAnOuterBroadcast) {
-  const OpCall op{"aten::add", {{"float32", {4096, 1}, 16 << 10}, {"float32", {1, 4096}, 16 << 10}}};
+  const OpCall op{"aten::add", {{"float32", {4096, 1}, 16 << 10, 4}, {"float32", {1, 4096}, 16 << 10, 4}}};
   EXPECT_EQ(work_of_kernel({.name = "elementwise_kernel"}, op, 64 * kMiB, true).single_elements, 4096 * 4096);
+}
+
+// group_norm_kernel.cu: moments, factors of the channels, the result; all but the factors go over the input.
+TEST(KernelWork, AGroupNormGoesOverItsInputTwiceForwardAndBackward) {
+  const double elements = 256 * (32 << 10);
+  const OpCall forward{"aten::native_group_norm", {kRows}};
+  const KernelWork moments = work_of_kernel({.name = "RowwiseMomentsCUDAKernel"}, forward, 0, true);
+  EXPECT_EQ(moments.work.bytes, 32 * kMiB);
+  EXPECT_EQ(moments.single_elements, elements);
+  KernelLaunch over_all{.name = "elementwise_kernel", .grid = {32 << 10, 1, 1}, .block = {128, 1, 1}};
+  EXPECT_EQ(work_of_kernel(over_all, forward, 32 * kMiB, false).work.bytes, 64 * kMiB);
+  EXPECT_EQ(work_of_kernel(over_all, forward, 32 * kMiB, false).single_elements, elements);
+  const OpCall backward{"aten::native_group_norm_backward", {kRows, kRows}};
+  const KernelWork sums = work_of_kernel({.name = "ComputeInternalGradientsCUDAKernel"}, backward, 0, true);
+  EXPECT_EQ(sums.work.bytes, 64 * kMiB);
+  EXPECT_EQ(sums.single_elements, 2 * elements);
+  EXPECT_EQ(work_of_kernel(over_all, backward, 32 * kMiB, false).work.bytes, 96 * kMiB);
+  over_all.grid[0] = 64;
+  EXPECT_EQ(work_of_kernel(over_all, backward, 32 * kMiB, false).work.bytes, 0);
 }
 
 TEST(KernelWork, AGatherCountsTheRowsThatItReturns) {
   const OpCall op{"aten::embedding",
-                  {{"float32", {50'000, 1024}, 4 * 50'000 * 1024}, {"int64", {2048}, 16 << 10}}};
+                  {{"float32", {50'000, 1024}, 4 * 50'000 * 1024, 4}, {"int64", {2048}, 16 << 10, 8}}};
   const auto kernel = work_of_kernel({.name = "indexSelectLargeIndex"}, op, 8 * kMiB, true);
   EXPECT_EQ(kernel.work.bytes, 16 * kMiB + (16 << 10));
 }
 
+// Indexing.cu: index_select calls gather with a result of its own and indices that are broadcast over the
+// rows.
+TEST(KernelWork, AGatherIntoATensorOfItsCaller) {
+  const OpCall op{"aten::gather",
+                  {{"float32", {50'000, 1024}, 4 * 50'000 * 1024, 4},
+                   {"int64", {2048, 1024}, 16 * kMiB, 8},
+                   {"float32", {2048, 1024}, 8 * kMiB, 4}}};
+  EXPECT_EQ(work_of_kernel({.name = "vectorized_gather_kernel"}, op, 0, true).work.bytes, 16 * kMiB);
+}
+
+TEST(KernelWork, TheGradientOfSoftmaxMayHaveAProductBeside) {
+  const OpCall op{"aten::_softmax_backward_data", {kRows, kRows}};
+  const auto kernel = work_of_kernel(one_block_a_row("softmax_warp_backward"), op, 64 * kMiB, false);
+  EXPECT_EQ(kernel.work.bytes, 96 * kMiB);
+}
+
 // Loss.cu: one block, whose threads each read a target and then what it points to.
 TEST(KernelWork, TheLossOfTargetsMakesDependentLoads) {
-  const OpCall op{"aten::nll_loss_forward", {kRows, {"int64", {4096}, 32 << 10}}};
+  const OpCall op{"aten::nll_loss_forward", {kRows, {"int64", {4096}, 32 << 10, 8}}};
   const KernelLaunch launch{.name = "nll_loss_forward_reduce_cuda_kernel_2d", .block = {32, 1, 1}};
   EXPECT_EQ(work_of_kernel(launch, op, 0, true).dependent_loads, 2 * 4096 / 32);
 }

@@ -250,10 +250,16 @@ Bytes embedding_backward_bytes(const OpCall& op) {
   return kPasses * op.operands.front().bytes + operand_bytes(op, 1);
 }
 
+/// Returns the bytes of the indices, the rows that are read and the result. An operator that allocates none
+/// writes to its last operand: that is how `index_select` calls `gather`, with one index for each row.
+Bytes gathered_bytes(const OpCall& op, Bytes allocated) {
+  return allocated > 0 ? operand_bytes(op, 1) + 2 * allocated : 2 * op.operands.back().bytes;
+}
+
 Bytes traffic_of(const OpCall& op, Bytes allocated) {
   if (op.name == "aten::embedding_dense_backward" && !op.operands.empty())
     return embedding_backward_bytes(op);
-  if (gathers(op.name) && !op.operands.empty()) return operand_bytes(op, 1) + 2 * allocated;
+  if (gathers(op.name) && !op.operands.empty()) return gathered_bytes(op, allocated);
   return operand_bytes(op) + allocated + written_in_place(op);
 }
 

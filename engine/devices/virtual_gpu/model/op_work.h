@@ -13,7 +13,10 @@ namespace offprof {
 struct OperandShape {
   std::string_view dtype{};  ///< named as in traces: `float32`, `int64`, ...
   std::vector<std::int64_t> sizes{};
+  /// of the memory that the tensor covers: broadcast elements count once, and a tensor that is the operand
+  /// before it too counts 0
   Bytes bytes = 0;
+  Bytes element_bytes = 0;
 };
 
 /// An operator call. The result is not known yet when its kernels are launched.

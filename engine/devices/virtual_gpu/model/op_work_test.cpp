@@ -14,7 +14,7 @@ Bytes element_bytes(std::string_view dtype) {
 OperandShape tensor(std::string_view dtype, std::vector<std::int64_t> sizes) {
   Bytes bytes = element_bytes(dtype);
   for (const std::int64_t size : sizes) bytes *= size;
-  return {dtype, std::move(sizes), bytes};
+  return {dtype, std::move(sizes), bytes, element_bytes(dtype)};
 }
 
 TEST(OpWork, AProductTakesTwoOperationsPerMultiplyAdd) {

@@ -223,9 +223,8 @@ void GpuCollectives::carry_values(StreamId stream, const Communicator& communica
       return reduce(stream, communicator, own, part);
     }
     case Collective::kBroadcast:
-      // The other ranks have at `receive` what the root has at `send`.
-      if (call.is_root && call.send != call.receive) move(stream, call.receive, call.send, call.bytes);
-      return;
+      // The root gives what this rank would: what it has at `send`, or already at `receive` if they are one.
+      return move(stream, call.receive, call.send, call.bytes);
     case Collective::kAllGather:
       for (int rank = 0; rank < ranks; ++rank) move(stream, receive + rank * part, call.send, part);
       return;

@@ -113,6 +113,13 @@ TEST_F(GpuCollectivesTest, ARankHasItsOwnValuesAfterABroadcast) {
   EXPECT_THAT(read(numbers, 1), ElementsAre(5));
 }
 
+// PyTorch 2.15 gathers a list of tensors by a broadcast of each rank into a tensor of its own.
+TEST_F(GpuCollectivesTest, ABroadcastOfAnotherRankGivesWhatThisRankWould) {
+  auto* const received = device_copy({0});
+  run(Collective::kBroadcast, device_copy({5}), received, 8);
+  EXPECT_THAT(read(received, 1), ElementsAre(5));
+}
+
 TEST_F(GpuCollectivesTest, ReceivedValuesAreUnknown) {
   auto* const numbers = device_copy({5});
   run(Collective::kReceive, nullptr, numbers, 8);
