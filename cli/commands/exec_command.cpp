@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -124,9 +125,23 @@ class ExecCommand : public Subcommand {
     while (const auto rank = queue.next()) {
       std::map<std::string, std::string> of_rank = rank_environment(ranks_, *rank);
       of_rank.insert(variables.begin(), variables.end());
-      if (const int status = run_in_foreground(command_, of_rank).status; status != 0) return status;
+      const std::set<fs::path> reports = files_in(scratch.file(kReports));
+      const int status = run_in_foreground(command_, of_rank).status;
+      if (status == kRankWaits) {
+        queue.put_back();
+        for (const fs::path& file : files_in(scratch.file(kReports)))
+          if (!reports.contains(file)) fs::remove(file);
+      } else if (status != 0) {
+        return status;
+      }
     }
     return 0;
+  }
+
+  static std::set<fs::path> files_in(const std::string& folder) {
+    std::set<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder)) files.insert(entry.path());
+    return files;
   }
 
   /// Returns the variables that put the start-up hook into Python processes. Throws Error (environment) if a

@@ -225,13 +225,24 @@ class RunCommand : public Subcommand {
       if (ranks_.is_automatic) claim_files(script.trace_path, script.commands_path);
       identify_program(script);
       const ScriptRun run = record_rank(script);
+      if (run.waits) {
+        queue.put_back();
+        continue;
+      }
       if (!run.is_recorded) return interrupted(context, run.signal);
       ranks.runs.push_back({*rank, make_script_report(context, run, policy, script.trace_path),
                             read_collectives(collectives_path)});
       if (run.signal != 0) return status_of_signal(run.signal);
     }
+    std::ranges::stable_sort(ranks.runs, {}, [&](const auto& run) { return place_of(run.rank); });
     context.publish_beside(ranks, commands_path_);
     return ExitStatus::kOk;
+  }
+
+  /// Returns the place of a rank in the report: in the order in which the user names them, which is not
+  /// always that in which they can run, or by number.
+  std::ptrdiff_t place_of(int rank) const {
+    return ranks_.ranks.empty() ? rank : std::ranges::find(ranks_.ranks, rank) - ranks_.ranks.begin();
   }
 
   static RankCollectives read_collectives(const std::string& path) {

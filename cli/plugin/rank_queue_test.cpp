@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 
 #include "tests/support/test_folder.h"
+#include "traces/base/error.h"
 
 namespace offprof {
 namespace {
@@ -48,6 +50,59 @@ TEST_F(RankQueueTest, RunsALimitedNumberOfRanks) {
   const std::vector<int> ranks = ranks_of({}, 200);
   EXPECT_EQ(ranks.size(), kMostAutomaticRanks);
   EXPECT_EQ(ranks.back(), 199);
+}
+
+struct WaitingRanksTest : RankQueueTest {
+  void waits(int rank, int needed) const {
+    std::ofstream(folder / ("waits-" + std::to_string(rank))) << needed;
+  }
+  void says(const std::string& key) const { std::ofstream(folder / key) << "object"; }
+  std::string to_come() const {
+    std::ifstream file(folder / "to-come");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+};
+
+TEST_F(WaitingRanksTest, ARankBeginsAnewAfterTheOneThatItNeeds) {
+  RankQueue queue({0, 1, 2}, 3, folder.path());
+  EXPECT_EQ(queue.next(), 0);
+  EXPECT_EQ(to_come(), "1\n2\n");
+  waits(0, 2);
+  queue.put_back();
+  EXPECT_EQ(queue.next(), 2);
+  EXPECT_EQ(to_come(), "0\n1\n");
+  EXPECT_EQ(queue.next(), 0);
+  EXPECT_EQ(queue.next(), 1);
+  EXPECT_EQ(to_come(), "");
+  EXPECT_EQ(queue.next(), std::nullopt);
+}
+
+TEST_F(WaitingRanksTest, RanksThatWaitForEachOtherGoOnWhileTheySaySomething) {
+  RankQueue queue({}, 8, folder.path());
+  EXPECT_EQ(queue.next(), 0);
+  says("forward");
+  waits(0, 4);
+  queue.put_back();
+  EXPECT_EQ(queue.next(), 4);
+  says("gradient");
+  waits(4, 0);
+  queue.put_back();
+  EXPECT_EQ(queue.next(), 0);
+  EXPECT_EQ(queue.next(), 4);
+  EXPECT_EQ(queue.next(), 7);
+  EXPECT_EQ(queue.next(), std::nullopt);
+}
+
+TEST_F(WaitingRanksTest, RanksThatSayNothingAreNotRunForEver) {
+  RankQueue queue({0, 1}, 2, folder.path());
+  waits(0, 1);
+  waits(1, 0);
+  for (int turn = 0; turn < 2; ++turn) {
+    ASSERT_TRUE(queue.next().has_value());
+    queue.put_back();
+  }
+  EXPECT_EQ(queue.next(), 0);
+  EXPECT_THROW(queue.put_back(), Error);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/plugin/python_package.h"
+#include "cli/plugin/rank_queue.h"
 #include "cli/plugin/scratch_folder.h"
 #include "traces/analysis/fingerprint.h"
 #include "traces/format/trace_io.h"
@@ -74,13 +75,14 @@ ScriptRun record_script(ScriptRequest request, const std::string& python, Comman
   write_file(request_path, format_script_request(request));
   const ForegroundEnd end = run_in_foreground({python, launcher, request_path}, variables, output);
   ScriptRun run;
+  run.waits = request.rank.has_value() && end.status == kRankWaits;
   run.is_recorded = std::filesystem::exists(request.outcome_path);
   if (run.is_recorded)
     run.outcome =
         parse_script_outcome(read_file(request.outcome_path, kMostOutcomeBytes), request.outcome_path);
   if (run.outcome.error) run.is_recorded = false;
   run.signal = interruption(end, run.is_recorded);
-  if (!run.is_recorded && run.signal != 0) return run;
+  if (!run.is_recorded && (run.signal != 0 || run.waits)) return run;
   if (run.outcome.error) throw Error(*run.outcome.error);
   if (!run.is_recorded) throw no_outcome(python, request.run.model_path, end.status);
   run.trace = read_trace(run.outcome.refusal ? refused_trace_path(request) : request.trace_path);

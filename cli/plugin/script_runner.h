@@ -14,7 +14,9 @@ struct ScriptRun {
   ScriptOutcome outcome;
   /// Signal that ended the program or, before it was recorded, made it end; 0: none.
   int signal = 0;
-  bool is_recorded = true;  ///< false only if a signal ended the program earlier: there is no trace then
+  bool is_recorded =
+      true;            ///< false: a signal ended the program earlier, or it waits; there is no trace then
+  bool waits = false;  ///< the program is a rank that another one has to run before: see RankQueue::put_back
 };
 
 /// Completes `request.fingerprint` from the program, its arguments and its rank. Throws Error (input) if

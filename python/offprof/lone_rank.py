@@ -12,11 +12,12 @@ import functools
 import importlib
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
@@ -32,6 +33,7 @@ _UNIQUE_ID_BYTES = 128
 # the group that send to each other (ProcessGroupNCCL).
 _KEY_OF_UNIQUE_ID = re.compile(r"(?:^|/)(?P<group>[^/]*)//cuda//(?P<communicator>.+)")
 _TWO_RANKS = re.compile(r"(\d+):(\d+)")
+_RANK_WAITS = 75  # exit status: cli/plugin/rank_queue.h
 _TIMEOUT = datetime.timedelta(minutes=5)  # nobody waits so long
 
 
@@ -177,7 +179,8 @@ def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
     after_import("torch.distributed.rendezvous", replace_rendezvous)
     distributed_c10d._process_group_color = _noting_color(gpu, place)
     importlib.import_module("torch.testing._internal.distributed.fake_pg")  # registers the backend
-    distributed_c10d._new_process_group_helper = _without_gloo(distributed_c10d._new_process_group_helper)
+    make_group = _noting_ranks(gpu, place, distributed_c10d._new_process_group_helper)
+    distributed_c10d._new_process_group_helper = _without_gloo(make_group)
     carry_objects(_Voices(place, said))
     _note_partners(said / f"partners-{place.rank}")
 
@@ -229,6 +232,18 @@ def _noting_color(gpu: VirtualGpu, place: RankPlace) -> Callable[[list[int]], in
     return color
 
 
+def _noting_ranks(gpu: VirtualGpu, place: RankPlace, make_group: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function that makes a process group, which first tells the GPU its size: PyTorch 2.15 computes the
+    color of a part that it splits off where Python does not see it."""
+
+    @functools.wraps(make_group)
+    def make(group_size: int, group_rank: int, ranks: list[int], *arguments: Any, **options: Any) -> Any:
+        gpu.note_group(b"being made", group_size, place.nodes_of(ranks or list(range(place.world_size))))
+        return make_group(group_size, group_rank, ranks, *arguments, **options)
+
+    return make
+
+
 def _without_gloo(make_group: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function that makes a process group, with PyTorch's `fake` backend in place of gloo, which
     needs peers: its collectives give this rank's own values."""
@@ -263,11 +278,28 @@ class _Voices:
         (self._folder / key).write_bytes(value)
 
     def hear(self, key: str, rank: int) -> bytes:
-        """Returns what another rank has said. Raises RuntimeError if it has not run."""
+        """Returns what another rank has said. If that is still to run, ends this process: it begins anew afterwards.
+        Raises RuntimeError if it is not to run."""
         try:
             return (self._folder / key).read_bytes()
         except FileNotFoundError:
+            if rank in self._ranks_to_come():
+                self._wait_for(rank)
             raise RuntimeError(
                 f"rank {self._place.rank} runs alone and needs an object that rank {rank} sends: "
                 f"run that one first: --rank {rank},{self._place.rank}"
             ) from None
+
+    def _ranks_to_come(self) -> list[int]:
+        """Returns the ranks that the command runs after this one (cli/plugin/rank_queue.h)."""
+        return [int(rank) for rank in (self._folder / "to-come").read_text().split()]
+
+    def _wait_for(self, rank: int) -> NoReturn:
+        (self._folder / f"waits-{self._place.rank}").write_text(str(rank))
+        print(
+            f"offprof: rank {self._place.rank} needs an object that rank {rank} sends, and begins anew after that one",
+            file=sys.stderr,
+        )
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_RANK_WAITS)

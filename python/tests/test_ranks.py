@@ -78,6 +78,32 @@ def test_an_object_of_a_rank_that_has_not_run_is_missing(execute: Exec) -> None:
     assert "rank 1 runs alone and needs an object that rank 0 sends: run that one first: --rank 0,1" in done.err
 
 
+def test_ranks_that_need_objects_of_each_other_begin_anew(execute: Exec) -> None:
+    script = """
+        import os, torch
+        import torch.distributed as dist
+        rank = int(os.environ["RANK"])
+        dist.init_process_group("nccl", device_id=torch.device("cuda", int(os.environ["LOCAL_RANK"])))
+        torch.ones(1, device="cuda")
+        number = [1]
+        for turn in range(2):
+            for source in range(2):
+                if rank == source:
+                    number[0] += 1
+                    dist.send_object_list(number, dst=1 - rank)
+                else:
+                    dist.recv_object_list(number, src=source)
+        print(rank, number)
+        dist.destroy_process_group()
+    """
+    done = execute("--world-size", 2, "--rank", "0,1", script=script)
+    assert done.status == 0, done.err
+    assert sorted(done.out.splitlines()) == ["0 [5]", "1 [5]"]
+    assert "rank 0 needs an object that rank 1 sends, and begins anew after that one" in done.err
+    assert [done.of_rank(rank)["communicators"] for rank in range(2)] == [1, 1]
+    assert len(done.processes) == 2
+
+
 LINEAR = """
     import os, torch
     import torch.distributed as dist

@@ -63,7 +63,7 @@ def test_counts_time_and_launches() -> None:
         gpu = open_virtual_gpu()
         import torch
         before = gpu.state()
-        torch.zeros(1000, device="cuda").add_(1)
+        torch.ones(1000, device="cuda").add_(1)
         torch.cuda.synchronize()
         after = gpu.state()
         print(after.launches - before.launches, after.host_time_ns > before.host_time_ns)

@@ -145,8 +145,8 @@ class VirtualGpu : public GpuOperators, public GpuBlocks, public GpuClocks, publ
   /// there is none.
   virtual int device() const = 0;
   /// Notes how many ranks a group has, and on how many nodes they are, which other ranks would have told.
-  /// `key` is the unique id of the group's communicator, or for a part that is split off its color as a
-  /// number.
+  /// `key` is the unique id of the group's communicator; for a part that is split off, its color as a number,
+  /// or `being made` if that is not known beforehand.
   virtual void note_group(const std::string& key, int ranks, int nodes) = 0;
   /// Lets the ranks of a job that run at the same time on this machine exchange small values and compare
   /// their collectives, by files in `folder`, which exists. A rank waits for `patience_s` seconds for a value

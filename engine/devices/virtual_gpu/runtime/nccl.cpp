@@ -170,6 +170,9 @@ std::string key_of(const NcclUniqueId& id) {
   return {id.bytes, sizeof id.bytes};
 }
 
+/// Key of the group that Python is making, whose color is not known beforehand (python/offprof/lone_rank.py).
+const std::string kGroupBeingMade = "being made";
+
 NcclResult no_symmetric_memory() {
   return fail(kNcclInvalidUsage, "the virtual GPU has no symmetric memory");
 }
@@ -244,8 +247,11 @@ NcclResult ncclCommSplit(NcclComm parent, int color, int key, NcclComm* comm, vo
     return fail(kNcclRemoteError, std::move(problem));
   if (color == kNcclNoColor) *comm = nullptr;
   if (color == kNcclNoColor || *comm != nullptr) return kNcclSuccess;
-  const auto part = gpu().collectives().noted_group(std::to_string(color));
-  return create(comm, key, part ? part->ranks : parent->group.ranks, std::to_string(color));
+  const GpuCollectives& collectives = gpu().collectives();
+  const std::string by_color = std::to_string(color);
+  const std::string noted_as = collectives.noted_group(by_color) ? by_color : kGroupBeingMade;
+  const auto part = collectives.noted_group(noted_as);
+  return create(comm, key, part ? part->ranks : parent->group.ranks, noted_as);
 }
 
 NcclResult ncclCommShrink(NcclComm parent, int* excluded, int count, NcclComm* comm, void*, int) {

@@ -174,6 +174,7 @@ GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
   }
   if (talks_.contains(&communicator) && !state_.functional_mode) return talk(communicator, calls, site);
   for (const CollectiveCall& call : calls) carry_values(stream, communicator, call);
+  gather_broadcasts(stream, calls);
   return GpuStatus::kOk;
 }
 
@@ -238,6 +239,19 @@ void GpuCollectives::carry_values(StreamId stream, const Communicator& communica
       state_.values.forget(call.receive, call.bytes);
       return;
   }
+}
+
+/// Broadcasts in one group gather: PyTorch 2.15 gathers a list of tensors by one of each rank. The others
+/// give what this rank does.
+void GpuCollectives::gather_broadcasts(StreamId stream, std::span<const CollectiveCall> calls) {
+  const auto is_broadcast = [](const CollectiveCall& call) {
+    return call.collective == Collective::kBroadcast;
+  };
+  if (calls.size() < 2 || !std::ranges::all_of(calls, is_broadcast)) return;
+  const auto own = std::ranges::find(calls, true, &CollectiveCall::is_root);
+  if (own == calls.end()) return;
+  for (const CollectiveCall& call : calls)
+    if (!call.is_root && call.bytes == own->bytes) move(stream, call.receive, own->send, call.bytes);
 }
 
 void GpuCollectives::move(StreamId stream, void* to, const void* from, Bytes bytes) {

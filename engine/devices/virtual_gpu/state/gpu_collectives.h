@@ -70,6 +70,7 @@ class GpuCollectives {
   void restart();
 
  private:
+  void gather_broadcasts(StreamId stream, std::span<const CollectiveCall> calls);
   void carry_values(StreamId stream, const Communicator& communicator, const CollectiveCall& call);
   void move(StreamId stream, void* to, const void* from, Bytes bytes);
   void reduce(StreamId stream, const Communicator& communicator, const CollectiveCall& call, Bytes bytes);

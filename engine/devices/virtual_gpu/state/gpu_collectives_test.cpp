@@ -113,11 +113,22 @@ TEST_F(GpuCollectivesTest, ARankHasItsOwnValuesAfterABroadcast) {
   EXPECT_THAT(read(numbers, 1), ElementsAre(5));
 }
 
-// PyTorch 2.15 gathers a list of tensors by a broadcast of each rank into a tensor of its own.
 TEST_F(GpuCollectivesTest, ABroadcastOfAnotherRankGivesWhatThisRankWould) {
   auto* const received = device_copy({0});
   run(Collective::kBroadcast, device_copy({5}), received, 8);
   EXPECT_THAT(read(received, 1), ElementsAre(5));
+}
+
+// PyTorch 2.15 gathers a list of tensors by a broadcast of each rank, all in one group.
+TEST_F(GpuCollectivesTest, BroadcastsOfAllRanksInOneGroupGather) {
+  auto *const own = device_copy({5}), *const first = device_copy({0}), *const second = device_copy({0});
+  CollectiveCall from_here{.collective = Collective::kBroadcast, .send = own, .receive = first, .bytes = 8};
+  from_here.is_root = true;
+  const std::vector<CollectiveCall> calls = {
+      from_here, {.collective = Collective::kBroadcast, .send = second, .receive = second, .bytes = 8}};
+  ASSERT_EQ(gpu.collectives().run(nullptr, *communicator, calls), GpuStatus::kOk);
+  EXPECT_THAT(read(first, 1), ElementsAre(5));
+  EXPECT_THAT(read(second, 1), ElementsAre(5));
 }
 
 TEST_F(GpuCollectivesTest, ReceivedValuesAreUnknown) {
