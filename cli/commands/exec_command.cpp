@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/options/options.h"
@@ -102,6 +103,11 @@ class ExecCommand : public Subcommand {
     if (!output_.empty()) check_writable(output_);
     const ScratchFolder scratch;
     const int status = run_command(scratch);
+    std::vector<GpuProcess> processes = read_reports(scratch.file(kReports), context);
+    if (ranks_.world_size)
+      std::ranges::stable_sort(processes, {}, [&](const GpuProcess& process) {
+        return place_of(ranks_, process.rank.value_or(0));
+      });
     publish(context,
             {.profile = profile.name,
              .device_name = profile.device_name,
@@ -110,7 +116,7 @@ class ExecCommand : public Subcommand {
              .world_size = ranks_.world_size,
              .nodes = ranks_.nodes,
              .exit_status = status,
-             .processes = read_reports(scratch.file(kReports), context)});
+             .processes = std::move(processes)});
     return static_cast<ExitStatus>(status);
   }
 

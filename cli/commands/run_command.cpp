@@ -234,15 +234,9 @@ class RunCommand : public Subcommand {
                             read_collectives(collectives_path)});
       if (run.signal != 0) return status_of_signal(run.signal);
     }
-    std::ranges::stable_sort(ranks.runs, {}, [&](const auto& run) { return place_of(run.rank); });
+    std::ranges::stable_sort(ranks.runs, {}, [&](const auto& run) { return place_of(ranks_, run.rank); });
     context.publish_beside(ranks, commands_path_);
     return ExitStatus::kOk;
-  }
-
-  /// Returns the place of a rank in the report: in the order in which the user names them, which is not
-  /// always that in which they can run, or by number.
-  std::ptrdiff_t place_of(int rank) const {
-    return ranks_.ranks.empty() ? rank : std::ranges::find(ranks_.ranks, rank) - ranks_.ranks.begin();
   }
 
   static RankCollectives read_collectives(const std::string& path) {

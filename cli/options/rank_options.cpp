@@ -134,6 +134,10 @@ std::string rank_file(const RankOptions& options, const std::string& path, int r
   return fmt::format("{}.rank{}{}", path.substr(0, end), rank, path.substr(end));
 }
 
+std::ptrdiff_t place_of(const RankOptions& options, int rank) {
+  return options.ranks.empty() ? rank : std::ranges::find(options.ranks, rank) - options.ranks.begin();
+}
+
 std::map<std::string, std::string> rank_environment(const RankOptions& options, int rank) {
   const int per_node = options.ranks_per_node();
   return {{"RANK", std::to_string(rank)},

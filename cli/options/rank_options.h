@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,9 +14,9 @@ inline constexpr int kMostRanks = 1 << 20;
 
 /// Job of many ranks, of which some run here, each alone.
 struct RankOptions {
-  std::optional<int> world_size;  ///< nullopt: the command is no rank
-  std::vector<int> ranks;         ///< in the order in which they run; empty: representative ones
-  bool is_automatic = false;      ///< `--rank auto`
+  std::optional<int> world_size{};  ///< nullopt: the command is no rank
+  std::vector<int> ranks{};         ///< in the order in which they run; empty: representative ones
+  bool is_automatic = false;        ///< `--rank auto`
   int nodes = 1;
   std::string cluster{};  ///< name or absolute path of a cluster profile; empty: the usual one of the card
 
@@ -43,6 +44,10 @@ CLI::Option* add_cluster_option(CLI::App& app, std::string& cluster);
 /// Checks the options against each other, after they are parsed, and chooses rank 0 if none is given. Throws
 /// Error (input).
 void complete(RankOptions& options);
+
+/// Returns the place of a rank among others in a report: in the order in which the user names them, which is
+/// not always that in which they can run, or by number.
+std::ptrdiff_t place_of(const RankOptions& options, int rank);
 
 /// Returns the environment variables that torchrun sets for a rank. `options` has a world size.
 std::map<std::string, std::string> rank_environment(const RankOptions& options, int rank);

@@ -74,5 +74,11 @@ TEST(RankOptions, FilesOfSeveralRanksAreNumbered) {
   EXPECT_EQ(rank_file(automatic, "t.json", 0), "t.rank0.json");
 }
 
+TEST(PlaceOfARank, IsTheUsersOrderOrItsNumber) {
+  EXPECT_EQ(place_of({.ranks = {3, 0}}, 0), 1);
+  EXPECT_EQ(place_of({.ranks = {3, 0}}, 3), 0);
+  EXPECT_EQ(place_of({.is_automatic = true}, 7), 7);
+}
+
 }  // namespace
 }  // namespace offprof

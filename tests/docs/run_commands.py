@@ -1,14 +1,14 @@
 """Runs the `offprof` command lines of README.md and docs/ with a built program. Fails where one does not end as its page says, or
 prints other words than the page quotes (see quotes.py).
 
-    run_commands.py --program BUILD/offprof --root SOURCES [--python FOLDER] [--shard K/N]
+    run_commands.py --program BUILD/offprof --root SOURCES [--shard K/N]
 
 --shard K/N runs the commands of part K of N parts of the pages, which have about as many commands.
 
 Each page has a temporary folder of its own, in which its commands run in the page's order, so that they find the files that
-earlier ones made; docs/ and tests/ are there too, a small model of the zoo as MODEL.pt, and a training program as train.py. `python` is that
-in the folder --python, if there is one. The commands that commands.py finds are run, except those that need a GPU and those in
-cannot_run.json. Commands within prose are not run: their options are looked up in the help of the program.
+earlier ones made; docs/ and tests/ are there too, a small model of the zoo as MODEL.pt, and a training program as train.py. `python` is that of
+scripts/setup.sh --python, if it is installed. The commands that commands.py finds are run, except
+those that need a GPU and those in cannot_run.json. Commands within prose are not run: their options are looked up in the help of the program.
 """
 
 import argparse
@@ -43,8 +43,9 @@ def pages(root):
 class Folder:
     """Where the commands of a page run."""
 
-    def __init__(self, path, root, program, python):
+    def __init__(self, path, root, program):
         self.path = path
+        python = root / ".deps" / "python" / "bin"
         self.environment = dict(os.environ, PATH=f"{program.parent}:{python}:{os.environ['PATH']}")
         for shared in ("docs", "tests"):
             (path / shared).symlink_to(root / shared)
@@ -77,11 +78,11 @@ def cannot_run(root):
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def run_page(page, found, root, program, python):
+def run_page(page, found, root, program):
     """What does not end as the page says, a message each."""
     failures = []
     with tempfile.TemporaryDirectory(prefix="offprof_docs_") as path:
-        folder = Folder(Path(path), root, program, python)
+        folder = Folder(Path(path), root, program)
         if any("MODEL.pt" in command.text for command in found):
             status, output = folder.run(f"offprof zoo make transformer -o MODEL.pt {SMALL_MODEL}")
             if status != 0:
@@ -149,7 +150,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--root", type=Path, required=True)
-    parser.add_argument("--python", type=Path, default=Path("none"))
     parser.add_argument("--shard", type=parse_shard, default=(0, 1))
     options = parser.parse_args()
     root, program = options.root.resolve(), options.program.resolve()
@@ -160,7 +160,7 @@ def main():
     failures = []
     for page, of_page in shard_of(found, *options.shard).items():
         can_run = [command for command in of_page if command.text not in not_run]
-        failures += run_page(page, can_run, root, program, options.python) + unknown_options(page, texts[page], program)
+        failures += run_page(page, can_run, root, program) + unknown_options(page, texts[page], program)
     seen = {command.text for command in every}
     failures += [f"{CANNOT_RUN} lists a command that is on no page: {text}" for text in sorted(not_run - seen)]
     if seen <= not_run:

@@ -23,6 +23,13 @@ Bytes capacity_below_keep(std::vector<std::string> words) {
   return (peak - 1) / kGranule * kGranule;
 }
 
+bool keeps_cublas_workspaces() {
+  static const std::string version = report_of(
+      {"run", zoo_model("mlp", {}), "--device", "virtual", "--steps", "1"})["environment"]["torch_version"];
+  int minor = 0;
+  return std::sscanf(version.c_str(), "2.%d", &minor) == 1 && minor < 15;
+}
+
 std::string zoo_model(const std::string& name, const std::vector<std::string>& options) {
   static const TestFolder folder;
   static std::map<std::vector<std::string>, std::string> made;

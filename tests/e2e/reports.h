@@ -15,6 +15,10 @@ nlohmann::json report_of(std::vector<std::string> words);
 /// the peak depends on the LibTorch, whose versions keep workspaces of cuBLAS for different times.
 Bytes capacity_below_keep(std::vector<std::string> words);
 
+/// Returns true if the LibTorch of the program keeps the workspaces of cuBLAS, as versions before 2.15 do.
+/// Others take one for each operator.
+bool keeps_cublas_workspaces();
+
 /// Returns the path of a zoo model with these options, which is created once per process.
 std::string zoo_model(const std::string& name, const std::vector<std::string>& options);
 
