@@ -283,12 +283,11 @@ bool gathers(std::string_view name) {
 }
 
 Bytes read_again(const OpCall& op) {
-  const bool forward = is_one_of(
-      op.name, {"aten::cudnn_batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit",
-                "aten::native_group_norm", "aten::var_mean", "aten::var", "aten::std"});
+  const bool forward =
+      is_one_of(op.name, {"aten::cudnn_batch_norm", "aten::native_batch_norm",
+                          "aten::_native_batch_norm_legit", "aten::var_mean", "aten::var", "aten::std"});
   const bool backward =
-      is_one_of(op.name, {"aten::cudnn_batch_norm_backward", "aten::native_batch_norm_backward",
-                          "aten::native_group_norm_backward"});
+      is_one_of(op.name, {"aten::cudnn_batch_norm_backward", "aten::native_batch_norm_backward"});
   Bytes bytes = 0;
   for (std::size_t i = 0; i < std::min<std::size_t>(op.operands.size(), forward ? 1 : backward ? 2 : 0); ++i)
     bytes += op.operands[i].bytes;
