@@ -21,7 +21,7 @@ MEMORY = (
     "h2d_bytes",
 )
 STEPS = ("--", "--steps", "40")
-# Of the recorded step itself. A replay repeats the waits for messages on other streams as they were recorded. PyTorch
+# Errors of the replayed time of the recorded step itself. A replay repeats the waits for messages on other streams as they were recorded. PyTorch
 # 2.15 runs all collectives on a stream of their own.
 TIME_ERROR = {"ddp": 0.01, "fsdp2": 0.1, "pipeline": 0.05, "tensor_parallel": 0.01, "trainer_fsdp": 0.05}
 if importlib.metadata.version("torch") >= "2.15":

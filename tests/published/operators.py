@@ -67,21 +67,35 @@ class LinearCrossEntropy(nn.Module):
         return nn.functional.cross_entropy(self.head(x), target)
 
 
-def normalization(layer: nn.Module, rows: int, width: int, dtype: torch.dtype) -> Operator:
-    """A normalization of `rows` rows, with a gradient that exists before it."""
-    layer = layer.to(DEVICE)
-    x = torch.randn(rows, width, dtype=dtype, device=DEVICE)
+def rows_of(options: dict[str, str]) -> int:
+    return int(options["B"]) * int(options["T"])
+
+
+def dtype_of(options: dict[str, str]) -> torch.dtype:
+    dtype: torch.dtype = getattr(torch, options["dtype"])
+    return dtype
+
+
+def of_one_tensor(layer: Callable[[Tensor], Tensor], shape: tuple[int, ...], dtype: torch.dtype) -> Operator:
+    """An operator of one tensor, with a gradient of its result that exists before it."""
+    x = torch.randn(shape, dtype=dtype, device=DEVICE)
     gradient = torch.randn_like(x)
     x.requires_grad_(True)
-    return Operator(lambda: layer(x), lambda y: y.backward(gradient, retain_graph=True), (x,), copy.deepcopy(layer))
+    return Operator(lambda: layer(x), lambda y: y.backward(gradient, retain_graph=True), (x,))
+
+
+def normalization(layer: nn.Module, shape: tuple[int, ...], dtype: torch.dtype) -> Operator:
+    operator = of_one_tensor(layer.to(DEVICE), shape, dtype)
+    operator.other = copy.deepcopy(layer)
+    return operator
 
 
 def rms_norm(width: int, options: dict[str, str]) -> Operator:
-    return normalization(RMSNorm(width), int(options["M"]), width, torch.bfloat16)
+    return normalization(RMSNorm(width), (int(options["M"]), width), torch.bfloat16)
 
 
 def layer_norm(width: int, options: dict[str, str]) -> Operator:
-    return normalization(nn.LayerNorm(width, eps=1e-6), int(options["M"]), width, torch.float32)
+    return normalization(nn.LayerNorm(width, eps=1e-6), (int(options["M"]), width), torch.float32)
 
 
 def swiglu(length: int, options: dict[str, str]) -> Operator:
@@ -92,7 +106,7 @@ def swiglu(length: int, options: dict[str, str]) -> Operator:
 
 
 def cross_entropy(vocabulary: int, options: dict[str, str]) -> Operator:
-    rows = int(options["B"]) * int(options["T"])
+    rows = rows_of(options)
     x = torch.randn(rows, vocabulary, requires_grad=True, device=DEVICE)
     target = torch.randint(vocabulary, (rows,), device=DEVICE)
     return Operator(lambda: nn.functional.cross_entropy(x, target), lambda y: y.backward())
@@ -108,10 +122,8 @@ def fused_linear_cross_entropy(rows: int, options: dict[str, str]) -> Operator:
 
 def geglu(length: int, options: dict[str, str]) -> Operator:
     width = int(options["hidden_size"])
-    x = torch.randn(int(options["bsz"]), length, width, dtype=torch.bfloat16, device=DEVICE, requires_grad=True)
     layer = GatedMLP(width, int(options["intermediate_size"]), lambda y: nn.functional.gelu(y, approximate="tanh"))
-    gradient = torch.randn_like(x)
-    return Operator(lambda: layer(x), lambda y: y.backward(gradient, retain_graph=True), (x,))
+    return of_one_tensor(layer, (int(options["bsz"]), length, width), torch.bfloat16)
 
 
 def embedding(vocabulary: int, options: dict[str, str]) -> Operator:
@@ -156,10 +168,6 @@ def logits(rows: int, vocabulary: int, *, requires_grad: bool = False) -> Tensor
     return torch.randn(rows, vocabulary, device=DEVICE, requires_grad=requires_grad)
 
 
-def rows_of(options: dict[str, str]) -> int:
-    return int(options["B"]) * int(options["T"])
-
-
 def kl_div(vocabulary: int, options: dict[str, str]) -> Operator:
     rows = rows_of(options)
     x = logits(rows, vocabulary, requires_grad=True).log_softmax(-1)
@@ -190,26 +198,17 @@ def tvd(vocabulary: int, options: dict[str, str]) -> Operator:
     return distribution_loss(x, target, lambda x, target: ((x - target).abs() / 2).sum() / rows)
 
 
-def of_one_tensor(layer: Callable[[Tensor], Tensor], shape: tuple[int, ...], dtype: str) -> Operator:
-    x = torch.randn(shape, dtype=getattr(torch, dtype), device=DEVICE)
-    gradient = torch.randn_like(x)
-    x.requires_grad_(True)
-    return Operator(lambda: layer(x), lambda y: y.backward(gradient, retain_graph=True), (x,))
-
-
 def relu_squared(width: int, options: dict[str, str]) -> Operator:
-    return of_one_tensor(lambda x: x.relu().square(), (int(options["M"]), width), options["dtype"])
+    return of_one_tensor(lambda x: x.relu().square(), (int(options["M"]), width), dtype_of(options))
 
 
 def softmax(width: int, options: dict[str, str]) -> Operator:
-    return of_one_tensor(lambda x: x.softmax(-1), (int(options["M"]), width), options["dtype"])
+    return of_one_tensor(lambda x: x.softmax(-1), (int(options["M"]), width), dtype_of(options))
 
 
 def group_norm(channels: int, options: dict[str, str]) -> Operator:
-    layer = nn.GroupNorm(channels // int(options["channels_per_group"]), channels, eps=1e-6, device=DEVICE)
-    operator = of_one_tensor(layer, (int(options["M"]), channels, int(options["H"])), options["dtype"])
-    operator.other = copy.deepcopy(layer)
-    return operator
+    layer = nn.GroupNorm(channels // int(options["channels_per_group"]), channels, eps=1e-6)
+    return normalization(layer, (int(options["M"]), channels, int(options["H"])), dtype_of(options))
 
 
 def fused_add_rms_norm(width: int, options: dict[str, str]) -> Operator:

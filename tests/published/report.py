@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import itertools
 import json
 import math
@@ -108,10 +109,14 @@ def failures(times: list[float], memory: list[float], bounds: Bounds) -> list[st
     return found
 
 
+@functools.cache
+def profile_in(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def profile_of(row: dict[str, str], default: Path) -> dict:
     """Returns the profile of a row's card."""
-    path = PROFILES / f"{row['device']}.json" if "device" in row else default
-    return json.loads(path.read_text(encoding="utf-8"))
+    return profile_in(PROFILES / f"{row['device']}.json" if "device" in row else default)
 
 
 def name_of(row: dict[str, str]) -> str:
