@@ -88,6 +88,7 @@ PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* trac
   callback_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(&PassRecorder::op_begins, &PassRecorder::op_ends)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  device_.note_stream_commands(true);
   pass_.has_work = device_.take_work().has_value();
   pass_.begin_ns = device_.mark();
 }
@@ -104,8 +105,15 @@ void PassRecorder::pop() {
   --pushed_;
 }
 
+/// Takes the work since the last event, and before it the commands of other streams, for the event that is
+/// about to be added.
 Work PassRecorder::take_work() {
   if (!pass_.has_work) return {};
+  for (StreamCommand& command : device_.take_stream_commands()) {
+    command.before = then(std::exchange(dropped_work_, {}), command.before);
+    command.event = static_cast<std::int32_t>(pass_.events.size());
+    pass_.stream_commands.push_back(command);
+  }
   return then(std::exchange(dropped_work_, {}), device_.take_work().value_or(Work{}));
 }
 
@@ -121,6 +129,7 @@ void PassRecorder::stop() {
     active_recorder = nullptr;
   }
   at::removeCallback(callback_);
+  device_.note_stream_commands(false);
   // without recorder_mutex: an allocating thread holds the lock that this takes
   device_.set_listener(nullptr);
 }
@@ -240,8 +249,9 @@ bool PassRecorder::drops_op_that_ends() {
   const RawEvent& begin = pass_.events.back();
   const std::string& name = pass_.names[static_cast<std::size_t>(begin.id)];
   if (name != "aten::empty" && name != "aten::set_") return false;
-  dropped_work_ = then(begin.work, take_work());
+  dropped_work_ = begin.work;
   pass_.events.pop_back();
+  dropped_work_ = take_work();
   return true;
 }
 

@@ -35,8 +35,14 @@ std::vector<Event> common_events(const NumberedPass& pass) {
 /// Work of the model between two common events.
 struct Between {
   Nanoseconds compute_ns = 0;
-  Work work;
+  std::vector<StreamCommand> stream_commands;
+  Work work;  ///< since the last of them
 };
+
+void add(StreamCommand command, Between& work) {
+  command.before = then(std::exchange(work.work, {}), command.before);
+  work.stream_commands.push_back(command);
+}
 
 /// Returns the model's work before each common event since the one before, without the engine's part.
 std::vector<Between> work_between(const RecordedPass& pass, const NumberedPass& numbered) {
@@ -44,7 +50,11 @@ std::vector<Between> work_between(const RecordedPass& pass, const NumberedPass& 
   Between since_last;
   Nanoseconds last_end = pass.begin_ns;
   int hooks = 0;
-  for (const RawEvent& event : pass.events) {
+  auto command = pass.stream_commands.begin();
+  for (std::size_t i = 0; i < pass.events.size(); ++i) {
+    const RawEvent& event = pass.events[i];
+    for (; command != pass.stream_commands.end() && command->event == static_cast<std::int32_t>(i); ++command)
+      if (hooks == 0) add(*command, since_last);
     if (hooks == 0) {
       since_last.compute_ns += event.begin_ns - last_end;
       since_last.work = then(since_last.work, event.work);
@@ -181,22 +191,30 @@ std::vector<MeasuredQuartiles> compute_between(std::span<const std::vector<Betwe
   return times;
 }
 
-/// Sets the median compute times and their spread; work is the same in each pass. Events that are not common
-/// take no time.
+/// Sets the median compute times and their spread; work and commands of streams are the same in each pass.
+/// Events that are not common take no time.
 void add_times(StepProgram& program, const std::vector<std::vector<Between>>& passes, bool has_work) {
   const std::vector<MeasuredQuartiles> times = compute_between(passes);
   OFFPROF_CHECK(static_cast<std::size_t>(std::ranges::count_if(program.events, is_common, &Event::kind)) ==
                 times.size());
   const bool has_spread = !has_work && passes.size() > 1;
   std::size_t common = 0;
-  for (Event& event : program.events) {
+  for (std::size_t index = 0; index < program.events.size(); ++index) {
+    Event& event = program.events[index];
     const bool is_timed = is_common(event.kind);
     const MeasuredQuartiles time = is_timed ? times[common] : MeasuredQuartiles{};
     event.compute_ns = time.median_ns;
     if (has_spread) program.compute_spread_ns.push_back(time.high_ns - time.low_ns);
     if (has_work) program.work.push_back(is_timed ? passes.front()[common].work : Work{});
+    if (is_timed) {
+      for (StreamCommand command : passes.front()[common].stream_commands) {
+        command.event = static_cast<std::int32_t>(index);
+        program.stream_commands.push_back(command);
+      }
+    }
     common += is_timed ? 1 : 0;
   }
+  drop_unneeded_points(program);
 }
 
 /// Returns the modelled times of the program's own work by the family of the innermost operator.

@@ -106,6 +106,27 @@ TEST(BuildProgram, SumsModelledTimesByTheFamilyOfTheInnermostOperator) {
   EXPECT_THAT(build_program({&pass, 1}, pass).families, testing::IsEmpty());
 }
 
+TEST(BuildProgram, GivesCommandsOfStreamsToTheNextEventUnlessTheEngineGaveThem) {
+  PassSketch sketch;
+  sketch.op_begin("aten::linear").op_begin("aten::addmm").op_end().op_end();
+  sketch.op_begin("AddmmBackward0").hook_begin().hook_end().op_end();
+  RecordedPass pass = sketch.finish();
+  pass.has_work = true;
+  for (RawEvent& event : pass.events) event.work = {.host_ns = 1, .path_ns = 1};
+  const auto kernel = [](std::int32_t event, Nanoseconds duration) {
+    return StreamCommand{.stream = 1, .duration_ns = duration, .event = event, .before = {10, 0, 10}};
+  };
+  pass.stream_commands = {kernel(2, 100), kernel(6, 200), kernel(7, 300)};  // in addmm, in the hook, after it
+  const StepProgram program = build_program({&pass, 1}, pass);
+  ASSERT_EQ(program.stream_commands.size(), 2U);
+  EXPECT_EQ(program.stream_commands[0].duration_ns, 100);
+  EXPECT_EQ(program.stream_commands[0].event, 1);                   // the end of linear
+  EXPECT_EQ(program.stream_commands[0].before, (Work{11, 0, 11}));  // the beginning of addmm is no event
+  EXPECT_EQ(program.work[1], (Work{2, 0, 2}));
+  EXPECT_EQ(program.stream_commands[1].duration_ns, 300);
+  EXPECT_EQ(program.stream_commands[1].event, 3);
+}
+
 TEST(BuildProgram, CopiesTheResidentBytesOfThePass) {
   PassSketch sketch(4096);
   EXPECT_EQ(program_of(sketch).resident_bytes, 4096);

@@ -78,7 +78,8 @@ struct RecordedPass {
   std::unordered_map<std::int64_t, std::int32_t> streams;
   std::vector<RawSaved> saved;  ///< by saved tensor
   std::vector<RawCommand> commands;
-  std::vector<char> escaped;  ///< by saved tensor
+  std::vector<StreamCommand> stream_commands;  ///< `event` is an index in `events`
+  std::vector<char> escaped;                   ///< by saved tensor
   Bytes resident_bytes = 0;
   Bytes reserved_bytes = 0;  ///< held by the caching allocator when the step began
   Nanoseconds begin_ns = 0;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "simulator/clock/side_streams.h"
 #include "traces/base/units.h"
 #include "traces/model/calibration.h"
 #include "traces/model/link.h"
@@ -14,13 +15,13 @@
 
 namespace offprof {
 
-/// Virtual clocks of the host, of the compute stream, and of the side streams of copies. If the device
-/// computes beside the host (asynchronously, like a GPU), the host runs ahead of the compute stream; if the
-/// host itself computes, both are one clock. A copy begins when all of these hold: the compute stream has
-/// reached the point of the request, the earlier copies on the copy's stream are done, the host has issued
-/// the request and the stream has woken up, and the engine of the copy's direction is free. An engine makes
-/// one copy at a time, in the order of the requests. Over a shared link both directions use the same engine.
-/// The disk also has one engine per direction.
+/// Virtual clocks of the host, of the compute stream, of other streams of the program, and of the side
+/// streams of copies. If the device computes beside the host (asynchronously, like a GPU), the host runs
+/// ahead of the compute stream; if the host itself computes, both are one clock. A copy begins when all of
+/// these hold: the compute stream has reached the point of the request, the earlier copies on the copy's
+/// stream are done, the host has issued the request and the stream has woken up, and the engine of the copy's
+/// direction is free. An engine makes one copy at a time, in the order of the requests. Over a shared link
+/// both directions use the same engine. The disk also has one engine per direction.
 class VirtualClock {
  public:
   struct Copy {
@@ -70,6 +71,30 @@ class VirtualClock {
     stream_ = std::max(host + work.path_ns, stream + work.stream_ns);
     busy_ += work.busy_ns;
     if (are_copies_slowing() && work.stream_ns > 0) slow_down(work.stream_ns);
+  }
+  /// For a device that computes beside the host: runs the work before a command of another stream, and the
+  /// command. The compute stream counts as busy while it waits for other streams, unless these make copies.
+  void run(const StreamCommand& command) {
+    using Kind = StreamCommand::Kind;
+    run(command.before);
+    if (command.copies()) return copy_of_program(command);
+    if (command.kind == Kind::kDeviceWait) {
+      host_ = std::max({now(), d2h_stream_, h2d_stream_, streams_.done()});
+      return;
+    }
+    if (command.runs_kernel()) {
+      streams_.run(command, host_, command.duration_ns);
+      return;
+    }
+    if (command.kind == Kind::kRecord) return streams_.record(command, host_, now());
+    if (command.kind == Kind::kWait && command.stream != 0) return streams_.wait(command);
+    const SideStreams::Point& point = streams_.point(command);
+    if (command.kind == Kind::kHostWait) {
+      host_ = std::max(host_, point.time);
+      return;
+    }
+    if (!point.is_of_copies) busy_ += std::max<Nanoseconds>(0, point.time - now());
+    stream_ = std::max(stream_, point.time);
   }
   /// Accounts for a hook of the engine: see EngineCosts.
   void hook() { call(costs_.hook_ns); }
@@ -201,6 +226,20 @@ class VirtualClock {
     return copied;
   }
 
+  /// Makes a copy that the program itself asks for, on the compute stream or another. It waits for the engine
+  /// of its direction.
+  void copy_of_program(const StreamCommand& command) {
+    const bool is_out = command.kind == StreamCommand::Kind::kCopyOut;
+    const Nanoseconds duration = (is_out ? link_.d2h : link_.h2d).duration(command.bytes);
+    Nanoseconds& free = link_.is_shared ? shared_free_ : (is_out ? d2h_ : h2d_).free;
+    if (command.stream != 0) {
+      free = streams_.run(command, host_, duration, free);
+      return;
+    }
+    stream_ = free = std::max(now(), free) + duration;
+    busy_ += duration;
+  }
+
   static Copy transfer(Track track, Bytes bytes, const LinkDirection& disk, Nanoseconds& free,
                        Nanoseconds after) {
     const Nanoseconds begin = std::max(after, free);
@@ -249,6 +288,7 @@ class VirtualClock {
   Nanoseconds host_ = 0, stream_ = 0;
   Nanoseconds d2h_stream_ = 0, h2d_stream_ = 0;
   Engine d2h_, h2d_;
+  SideStreams streams_;
   Nanoseconds disk_write_free_ = 0, disk_read_free_ = 0;
   Nanoseconds shared_free_ = 0;  ///< of a link that both directions share
   Nanoseconds exposed_ = 0, busy_ = 0;

@@ -212,6 +212,75 @@ TEST(VirtualClock, CountsTheStreamsIdleTimeBeforeLaunches) {
   EXPECT_EQ(clock.now(), 41 + 70);
 }
 
+// --- Other streams of the program ---
+
+using Kind = StreamCommand::Kind;
+
+TEST(VirtualClock, OtherStreamsRunBesideTheComputeStream) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  clock.run(StreamCommand{
+      .kind = Kind::kCollective, .stream = 1, .duration_ns = 100, .before = {5, 30, 35, Work::kNoWait, 30}});
+  clock.run(StreamCommand{.kind = Kind::kRecord, .stream = 1, .point = 0});  // at 105
+  EXPECT_EQ(clock.now(), 35);
+  clock.run(StreamCommand{.kind = Kind::kWait, .stream = 0, .point = 0});
+  EXPECT_EQ(clock.now(), 105);
+  EXPECT_EQ(clock.launch_gap_ns(), 5);  // the stream counts as busy while it waits
+}
+
+TEST(VirtualClock, AStallHidesAWaitForAnotherStream) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  clock.run(StreamCommand{.kind = Kind::kKernel, .stream = 1, .duration_ns = 100});
+  clock.run(StreamCommand{.kind = Kind::kRecord, .stream = 1, .point = 0});
+  clock.wait(clock.copy_out(80));  // until 85
+  clock.run(StreamCommand{.kind = Kind::kWait, .stream = 0, .point = 0});
+  EXPECT_EQ(clock.now(), 100);
+}
+
+TEST(VirtualClock, OtherStreamsWaitForTheComputeStreamAndForEachOther) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  clock.run(StreamCommand{.kind = Kind::kRecord, .stream = 0, .point = 0, .before = {0, 50, 50}});
+  clock.run(StreamCommand{.kind = Kind::kWait, .stream = 2, .point = 0});
+  clock.run(StreamCommand{.kind = Kind::kKernel, .stream = 2, .duration_ns = 10});  // 50 to 60
+  clock.run(StreamCommand{.kind = Kind::kRecord, .stream = 2, .point = 1});
+  clock.run(StreamCommand{.kind = Kind::kWait, .stream = 1, .point = 1});
+  clock.run(StreamCommand{.kind = Kind::kKernel, .stream = 1, .duration_ns = 10});  // 60 to 70
+  clock.run(StreamCommand{.kind = Kind::kRecord, .stream = 1, .point = 2});
+  clock.run(StreamCommand{.kind = Kind::kHostWait, .point = 2});
+  clock.run(Work{5, 1, 6});
+  EXPECT_EQ(clock.now(), 76);
+}
+
+TEST(VirtualClock, TheComputeStreamIsIdleWhileItWaitsForCopiesOfOtherStreams) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  clock.run(StreamCommand{.kind = Kind::kCopyIn, .stream = 1, .bytes = 100});
+  clock.run(StreamCommand{.kind = Kind::kRecord, .stream = 1, .point = 0});
+  clock.run(StreamCommand{.kind = Kind::kWait, .stream = 0, .point = 0});
+  EXPECT_EQ(clock.now(), 100);
+  EXPECT_EQ(clock.launch_gap_ns(), 100);
+}
+
+TEST(VirtualClock, CopiesOfTheProgramShareTheEnginesWithThoseOfSavedTensors) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  clock.copy_out(100);                                                         // 5 to 105
+  clock.run(StreamCommand{.kind = Kind::kCopyOut, .stream = 0, .bytes = 10});  // 105 to 115
+  EXPECT_EQ(clock.now(), 115);
+  EXPECT_EQ(clock.launch_gap_ns(), 105);
+  clock.run(StreamCommand{.kind = Kind::kCopyIn, .stream = 1, .bytes = 200});  // 5 to 205
+  EXPECT_EQ(clock.copy_in(10).end, 215);
+  EXPECT_EQ(clock.d2h_busy_ns(), 105);  // of saved tensors
+}
+
+TEST(VirtualClock, TheHostWaitsForTheDeviceWithAllItsStreams) {
+  VirtualClock clock(kGpuLink, false, kBesideHost);
+  clock.copy_out(100);  // 5 to 105
+  clock.run(StreamCommand{.kind = Kind::kKernel, .stream = 1, .duration_ns = 50});
+  clock.run(StreamCommand{.kind = Kind::kDeviceWait});
+  EXPECT_EQ(clock.now(), 105);
+  clock.run(StreamCommand{.kind = Kind::kKernel, .stream = 1, .duration_ns = 50});
+  clock.run(StreamCommand{.kind = Kind::kDeviceWait});
+  EXPECT_EQ(clock.now(), 155);
+}
+
 // --- Costs on a device that computes on the host ---
 
 TEST(VirtualClock, ASleepingStreamBeginsLate) {

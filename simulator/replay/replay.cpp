@@ -30,7 +30,7 @@ double longest_offloading_ns(const Step& step, const Link& link) {
     per_copy += direction.latency_ns;
     if (direction.bytes_per_second > 0) longest += 1e9 * bytes / direction.bytes_per_second;
   }
-  return longest + static_cast<double>(per_copy) * static_cast<double>(step.requests().size());
+  return longest + static_cast<double>(per_copy) * static_cast<double>(step.most_copies());
 }
 
 /// Clocks and sums over them have 64 bits.
@@ -107,7 +107,12 @@ class Replayer {
   /// Runs the compute work before event `index`.
   void compute(std::size_t index, Nanoseconds compute_ns) {
     if (step_.work().empty()) return executor_.clock().compute(compute_ns);
-    executor_.clock().run(step_.work()[index]);
+    if (const Step::StreamWork* streams = step_.stream_work(index)) {
+      for (const StreamCommand& command : streams->commands) executor_.clock().run(command);
+      executor_.clock().run(streams->after);
+    } else {
+      executor_.clock().run(step_.work()[index]);
+    }
     if (listener_ != nullptr) tell_launch_gap();
   }
 

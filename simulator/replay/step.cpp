@@ -20,6 +20,13 @@ std::shared_ptr<const StepProgram> rule_subjects_of(const StepProgram& program) 
   return subjects;
 }
 
+/// Returns the work of the host and the compute stream alone.
+Work own_work_of(const std::vector<StreamCommand>& commands, const Work& after) {
+  Work work;
+  for (const StreamCommand& command : commands) work = then(work, command.before);
+  return then(work, after);
+}
+
 }  // namespace
 
 Step::Step(const StepProgram& program, EngineCosts costs, std::span<const TransformProfile> profiles)
@@ -43,6 +50,10 @@ Step::Step(const StepProgram& program, EngineCosts costs, std::span<const Transf
   for (const Event& event : events_)
     if (event.kind == EventKind::kFetch || event.kind == EventKind::kSave)
       most_copied_bytes_ += static_cast<double>(storage_bytes_[event.id]);
+  for (const StreamCommand& command : program.stream_commands) {
+    most_copied_bytes_ += static_cast<double>(command.bytes);
+    program_copies_ += command.copies() ? 1 : 0;
+  }
 }
 
 StepPlacements Step::place(const Policy& policy) const {
@@ -52,6 +63,17 @@ StepPlacements Step::place(const Policy& policy) const {
 void Step::add_events(const StepProgram& program) {
   Nanoseconds since_last = 0;
   Work work_since_last;
+  StreamWork streams_since_last;
+  auto command = program.stream_commands.begin();
+  const auto keep_work = [&] {
+    if (!streams_since_last.commands.empty()) {
+      streams_since_last.event = work_.size();
+      streams_since_last.after = work_since_last;
+      work_since_last = own_work_of(streams_since_last.commands, work_since_last);
+      stream_work_.push_back(std::exchange(streams_since_last, {}));
+    }
+    work_.push_back(std::exchange(work_since_last, {}));
+  };
   const bool has_work = !program.work.empty();
   // Reserves the exact size: the spare capacity of a growing list would be larger than its contents.
   const auto kept =
@@ -63,14 +85,25 @@ void Step::add_events(const StepProgram& program) {
     const Event& event = program.events[i];
     since_last += event.compute_ns;
     compute_ns_ += event.compute_ns;
+    for (; command != program.stream_commands.end() && command->event == static_cast<std::int32_t>(i);
+         ++command) {
+      streams_since_last.commands.push_back(*command);
+      Work& before = streams_since_last.commands.back().before;
+      before = then(std::exchange(work_since_last, {}), before);
+    }
     if (has_work) work_since_last = then(work_since_last, program.work[i]);
     if (!matters_to_memory(event.kind)) continue;
     events_.push_back({event.kind, event.id, std::exchange(since_last, 0)});
     program_index_.push_back(static_cast<std::int32_t>(i));
-    if (has_work) work_.push_back(std::exchange(work_since_last, {}));
+    if (has_work) keep_work();
   }
   tail_compute_ns_ = since_last;
-  if (has_work) work_.push_back(work_since_last);
+  if (has_work) keep_work();
+}
+
+const Step::StreamWork* Step::stream_work(std::size_t event) const {
+  const auto found = std::ranges::lower_bound(stream_work_, event, {}, &StreamWork::event);
+  return found == stream_work_.end() || found->event != event ? nullptr : &*found;
 }
 
 void Step::add_requests(const StepProgram& program) {

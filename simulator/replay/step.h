@@ -29,8 +29,16 @@ class Step {
   std::span<const Event> events() const { return events_; }
   Nanoseconds tail_compute_ns() const { return tail_compute_ns_; }
   /// Returns Program::work in the same way, with one more part for the time after the last event; empty: not
-  /// known.
+  /// known. Includes the work between commands of other streams, but no waits for these.
   std::span<const Work> work() const { return work_; }
+  /// Commands of other streams before an event of events(), or after the last one.
+  struct StreamWork {
+    std::size_t event = 0;
+    std::vector<StreamCommand> commands;
+    Work after;  ///< the event's work after the last of them
+  };
+  /// Returns those before the event with that index; nullptr: none.
+  const StreamWork* stream_work(std::size_t event) const;
   Nanoseconds compute_ns() const { return compute_ns_; }
 
   const EngineCosts& costs() const { return costs_; }
@@ -41,6 +49,8 @@ class Step {
   void set_parameters_are_on_disk(bool on_disk) { parameters_are_on_disk_ = on_disk; }
   /// Upper bound on the bytes that any policy copies in one direction.
   double most_copied_bytes() const { return most_copied_bytes_; }
+  /// Returns the same of copies, apart from those of parameters.
+  std::size_t most_copies() const { return requests_.size() + program_copies_; }
 
   /// The scheduler's request for each saved tensor.
   std::span<const PackRequest> requests() const { return requests_; }
@@ -79,6 +89,7 @@ class Step {
   std::vector<Event> events_;
   std::vector<std::int32_t> program_index_;
   std::vector<Work> work_;
+  std::vector<StreamWork> stream_work_;  ///< in the order of events
   Nanoseconds tail_compute_ns_ = 0;
   Nanoseconds compute_ns_ = 0;
   std::vector<PackRequest> requests_;
@@ -88,6 +99,7 @@ class Step {
   std::vector<std::int32_t> residents_;
   Bytes resident_bytes_ = 0;
   double most_copied_bytes_ = 0;
+  std::size_t program_copies_ = 0;    ///< that the program itself makes
   std::vector<Bytes> staging_bytes_;  ///< empty if it is 0 for all tensors, as is the next member
   std::vector<Work> staging_work_;
   std::optional<AllocatorState> allocator_;

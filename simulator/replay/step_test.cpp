@@ -38,6 +38,26 @@ TEST(Step, FoldsTheWorkOfOperatorsIntoTheNextEvent) {
   EXPECT_THAT(step.work(), ElementsAre(then(program.work[0], program.work[1]), program.work[2]));
 }
 
+TEST(Step, FoldsCommandsOfOtherStreamsIntoTheNextEvent) {
+  ProgramSketch sketch;
+  sketch.op_begin("aten::relu");
+  sketch.alloc(8);
+  sketch.op_end("aten::relu");
+  StepProgram program = sketch.program();
+  program.work = {{5, 1, 6}, {5, 2, 7}, {5, 4, 9}};
+  StreamCommand kernel{.stream = 1, .duration_ns = 30, .event = 0, .before = {2, 0, 2}};
+  StreamCommand second{.stream = 1, .duration_ns = 40, .event = 1, .before = {3, 0, 3}};
+  program.stream_commands = {kernel, second};
+  const Step step(program);
+  const Work between = then(program.work[0], second.before);
+  ASSERT_NE(step.stream_work(0), nullptr);
+  second.before = between;
+  EXPECT_THAT(step.stream_work(0)->commands, ElementsAre(kernel, second));
+  EXPECT_EQ(step.stream_work(0)->after, program.work[1]);
+  EXPECT_EQ(step.work()[0], then(then(kernel.before, between), program.work[1]));
+  EXPECT_EQ(step.stream_work(1), nullptr);
+}
+
 TEST(Step, MapsItsEventsToTheProgramsEvents) {
   ProgramSketch sketch;
   sketch.op_begin("aten::relu");

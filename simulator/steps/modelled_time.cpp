@@ -13,10 +13,12 @@ namespace {
 
 constexpr const char* kHost = "host";
 constexpr const char* kCopies = "copies";
+constexpr const char* kCollectives = "collectives";
 
 /// Factors of real over modelled times.
 struct Pace {
   double stream = 1, host = 1, copies = 1;
+  double collectives = 1;  ///< on streams of their own
 };
 
 Nanoseconds scaled(Nanoseconds time, double factor) {
@@ -49,6 +51,11 @@ void scale(TransformUse& use, const Pace& pace) {
 
 StepProgram scaled(StepProgram program, const Pace& pace) {
   for (Work& work : program.work) work = scaled(work, pace);
+  for (StreamCommand& command : program.stream_commands) {
+    const bool is_collective = command.kind == StreamCommand::Kind::kCollective;
+    command.duration_ns = scaled(command.duration_ns, is_collective ? pace.collectives : pace.stream);
+    command.before = scaled(command.before, pace);
+  }
   for (Staging& staging : program.staging) {
     staging.host_ns = scaled(staging.host_ns, pace.host);
     staging.stream_ns = scaled(staging.stream_ns, pace.stream);
@@ -75,11 +82,23 @@ std::vector<FamilyShare> shares_of(const StepProgram& program) {
   Nanoseconds all = 0;
   for (const FamilyTime& one : program.families) all += one.busy_ns;
   std::vector<FamilyShare> shares;
-  if (all == 0) return shares;
   for (const auto& [family, busy_ns] : program.families)
-    shares.push_back(
-        {family, static_cast<double>(busy_ns) / static_cast<double>(all), kernel_factors(family)});
+    if (all > 0)
+      shares.push_back(
+          {family, static_cast<double>(busy_ns) / static_cast<double>(all), kernel_factors(family)});
+  const auto is_collective = [](const StreamCommand& command) {
+    return command.kind == StreamCommand::Kind::kCollective;
+  };
+  if (std::ranges::any_of(program.stream_commands, is_collective) &&
+      std::ranges::find(shares, kCollectives, &FamilyShare::family) == shares.end())
+    shares.push_back({kCollectives, 0, kernel_factors(kCollectives)});
   return shares;
+}
+
+Pace pace_at(const FamilyShare& one, double factor) {
+  Pace pace{.stream = 1 + one.share * (factor - 1)};
+  if (one.family == kCollectives) pace.collectives = factor;
+  return pace;
 }
 
 /// Predicts one step at other paces.
@@ -94,8 +113,7 @@ class PacedStep {
       time.moves.push_back({source, step_ns(low) - time.step_ns, step_ns(high) - time.step_ns});
     };
     for (const FamilyShare& one : shares_of(steps_.program(policy_)))
-      add(one.family, {.stream = 1 + one.share * (one.factors.low - 1)},
-          {.stream = 1 + one.share * (one.factors.high - 1)});
+      add(one.family, pace_at(one, one.factors.low), pace_at(one, one.factors.high));
     add(kHost, {.host = host_factors().low}, {.host = host_factors().high});
     add(kCopies, {.copies = copy_factors().low}, {.copies = copy_factors().high});
     return time;

@@ -82,6 +82,21 @@ TEST(ModelledTime, FamiliesAreIndependent) {
   expect_near(range_of(time).high_ns - time.step_ns, std::hypot(products, other, host));
 }
 
+TEST(ModelledTime, CollectivesOnAStreamOfTheirOwnAreOffOnTheirOwn) {
+  using Kind = StreamCommand::Kind;
+  StepProgram program = program_of(kKernel, kLaunch);
+  const auto last = static_cast<std::int32_t>(program.events.size() - 1);
+  const Nanoseconds duration = 100 * kKernel;  // longer than the step without it
+  program.stream_commands = {{.kind = Kind::kCollective, .stream = 1, .duration_ns = duration},
+                             {.kind = Kind::kRecord, .stream = 1, .point = 0},
+                             {.kind = Kind::kWait, .stream = 0, .point = 0, .event = last}};
+  const ModelledTime time = time_of(trace_of(program));
+  EXPECT_EQ(time.step_ns, duration);
+  expect_near(move_of(time, "collectives").at_high_ns,
+              (kernel_factors("collectives").high - 1) * static_cast<double>(duration));
+  EXPECT_EQ(move_of(time, "products").at_high_ns, 0);
+}
+
 TEST(ModelledTime, AStepThatWaitsForItsHostIsOffAsTheHost) {
   const Trace trace = trace_of(program_of(kLaunch, kKernel));
   const ModelledTime time = time_of(trace);

@@ -62,6 +62,8 @@ class DeviceWrapper : public Device {
   void synchronize() override { inner_.synchronize(); }
   Nanoseconds time_of(TimeMark mark) const override { return inner_.time_of(mark); }
   std::optional<Work> take_work() override { return inner_.take_work(); }
+  void note_stream_commands(bool noted) override { inner_.note_stream_commands(noted); }
+  std::vector<StreamCommand> take_stream_commands() override { return inner_.take_stream_commands(); }
   void forget_marks() override { inner_.forget_marks(); }
   Nanoseconds take_exposed_ns() override { return inner_.take_exposed_ns(); }
 

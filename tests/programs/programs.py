@@ -62,6 +62,7 @@ PROGRAMS = (
     Program("varying_lengths", "varying_lengths.py"),
     Program("compiled_blocks", "compiled_blocks.py", needs=("triton",)),
     Program("forks_and_threads", "forks_and_threads.py"),
+    Program("reads_values", "reads_values.py"),
 )
 
 

@@ -27,6 +27,34 @@ inline StepProgram beside_host(StepProgram program, const std::set<std::size_t>&
   return program;
 }
 
+/// Adds commands of two other streams: kernels, copies, records, and waits of streams and of the host.
+inline void add_stream_commands(StepProgram& program) {
+  using Kind = StreamCommand::Kind;
+  std::int32_t points = 0;
+  for (std::size_t e = 0; e < program.events.size(); ++e) {
+    for (int left = *rc::gen::inRange(0, 4) - 2; left > 0; --left) {
+      StreamCommand command{.event = static_cast<std::int32_t>(e)};
+      command.kind = *rc::gen::element(Kind::kKernel, Kind::kCollective, Kind::kCopyOut, Kind::kCopyIn,
+                                       Kind::kRecord, Kind::kWait, Kind::kHostWait, Kind::kDeviceWait);
+      if (command.has_point() && points == 0) command.kind = Kind::kRecord;
+      const auto launch_ns = *rc::gen::inRange<Nanoseconds>(0, 10),
+                 kernel_ns = *rc::gen::inRange<Nanoseconds>(0, 30);
+      command.before = {launch_ns, kernel_ns, launch_ns + kernel_ns, Work::kNoWait, kernel_ns};
+      if (command.copies())
+        command.bytes = *rc::gen::inRange<Bytes>(0, 200);
+      else if (command.runs_kernel())
+        command.duration_ns = *rc::gen::inRange<Nanoseconds>(0, 100);
+      if (command.kind != Kind::kHostWait && command.kind != Kind::kDeviceWait)
+        command.stream = *rc::gen::inRange(command.runs_kernel() ? 1 : 0, 3);
+      if (command.kind == Kind::kRecord)
+        command.point = points++;
+      else if (command.has_point())
+        command.point = *rc::gen::inRange(0, points);
+      program.stream_commands.push_back(command);
+    }
+  }
+}
+
 /// Generates a chain of a few layers, on a device that computes on the host or beside it.
 inline StepProgram random_chain(int most_layers, Bytes most_bytes) {
   StepProgram program = ChainSketch::program(*rc::gen::resize(most_layers, random_layers(most_bytes)));
@@ -35,11 +63,13 @@ inline StepProgram random_chain(int most_layers, Bytes most_bytes) {
   if (*rc::gen::arbitrary<bool>())
     for (std::size_t e = 0; e < program.events.size(); ++e)
       if (*rc::gen::inRange(0, 12) == 0) waits.insert(e);
-  return beside_host(std::move(program), waits);
+  program = beside_host(std::move(program), waits);
+  if (*rc::gen::arbitrary<bool>()) add_stream_commands(program);
+  return program;
 }
 
 /// Generates a step program that runs on the host or on a device that computes beside it. Beside the host,
-/// kernels are launched one by one, and the host sometimes waits for the last one.
+/// kernels are launched one by one, the host sometimes waits for the last one, and other streams may be used.
 inline StepProgram random_program(Bytes most_bytes) {
   StepProgram program = ChainSketch::program(*random_layers(most_bytes));
   if (*rc::gen::arbitrary<bool>()) return program;
@@ -50,6 +80,7 @@ inline StepProgram random_program(Bytes most_bytes) {
     program.work.push_back(work);
     event.compute_ns = 0;
   }
+  if (*rc::gen::arbitrary<bool>()) add_stream_commands(program);
   return program;
 }
 

@@ -23,6 +23,7 @@ class ProgramCheck {
     part_ = "events";
     for (index_ = 0; index_ < program_.events.size(); ++index_) check_event(program_.events[index_]);
     check_end();
+    check_stream_commands();
     if (program_.allocator) check_allocator(*program_.allocator);
   }
 
@@ -73,14 +74,21 @@ class ProgramCheck {
       add(spread, program_.compute_spread_ns[index_], "compute_spread_ns");
     part_ = "work";
     Nanoseconds host = 0, stream = 0, path = 0, wait = 0, busy = 0;
-    for (index_ = 0; index_ < program_.work.size(); ++index_) {
-      const Work& work = program_.work[index_];
+    const auto add_work = [&](const Work& work) {
       add(host, work.host_ns, "host_ns");
       add(stream, work.stream_ns, "stream_ns");
       add(path, work.path_ns, "path_ns");
       add(busy, work.busy_ns, "busy_ns");
       add(wait, std::max<Nanoseconds>(work.wait_ns, 0), "wait_ns");
       require(host + stream + path + wait < -Work::kNoWait / 2, "is longer than a step can be");
+    };
+    for (index_ = 0; index_ < program_.work.size(); ++index_) add_work(program_.work[index_]);
+    part_ = "stream_commands";
+    std::int64_t copied = 0;
+    for (index_ = 0; index_ < program_.stream_commands.size(); ++index_) {
+      add(stream, program_.stream_commands[index_].duration_ns, "duration_ns");
+      add(copied, program_.stream_commands[index_].bytes, "bytes of copies");
+      add_work(program_.stream_commands[index_].before);
     }
     part_ = "families";
     std::int64_t of_families = 0;
@@ -156,6 +164,27 @@ class ProgramCheck {
       for (const AllocatorBlock& block : segment.blocks) add(end, block.bytes, "addresses");
     }
     add(addresses, end, "addresses");
+  }
+
+  /// Checks that commands are in the order of their events, and that points are recorded before they are
+  /// waited for.
+  void check_stream_commands() {
+    part_ = "stream_commands";
+    std::int32_t points = 0, last_event = 0;
+    for (index_ = 0; index_ < program_.stream_commands.size(); ++index_) {
+      const StreamCommand& command = program_.stream_commands[index_];
+      require_index(command.event, program_.work.size(), "event with work");
+      require(command.event >= last_event, "is of an earlier event than the command before it");
+      last_event = command.event;
+      if (!command.has_point()) {
+        require(command.stream != 0 || !command.runs_kernel(),
+                "runs on the compute stream, whose work is in `work`");
+      } else if (command.kind == StreamCommand::Kind::kRecord) {
+        require(command.point == points++, "points must be numbered in the order of their records");
+      } else {
+        require_index(command.point, static_cast<std::size_t>(points), "point");
+      }
+    }
   }
 
   void check_saved(const SavedTensor& saved) const {

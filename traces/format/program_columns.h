@@ -6,7 +6,9 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "traces/io/json_access.h"
 
@@ -35,6 +37,31 @@ void append_column(std::string& out, const Range& range, const Project& project)
     separator = ",";
   }
   out += ']';
+}
+
+/// Returns the letters for the values of an enumeration that `project` returns for the elements.
+template <typename Range, typename Project>
+std::string letters(const Range& range, std::string_view alphabet, const Project& project) {
+  std::string text;
+  text.reserve(range.size());
+  for (const auto& element : range) text += alphabet.at(static_cast<std::size_t>(project(element)));
+  return text;
+}
+
+/// Returns the values that the letters of a string stand for.
+template <typename Enum>
+std::vector<Enum> read_letters(const JsonValue& json, std::string_view alphabet) {
+  const std::string& text = json.as_string();
+  std::vector<Enum> values;
+  values.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto index = alphabet.find(text[i]);
+    if (index == std::string_view::npos) {
+      json.fail(fmt::format("letter {} is {}, not one of {}", i, quoted(text.substr(i, 1)), alphabet));
+    }
+    values.push_back(static_cast<Enum>(index));
+  }
+  return values;
 }
 
 inline void require_length(const JsonValue& column, std::size_t length) {

@@ -8,6 +8,7 @@
 #include "traces/format/allocator_state_io.h"
 #include "traces/format/program_columns.h"
 #include "traces/format/saved_tensors_io.h"
+#include "traces/format/work_io.h"
 
 namespace offprof {
 namespace {
@@ -17,14 +18,6 @@ constexpr std::string_view kRoleLetters = "APBIR";
 static_assert(kRoleLetters.size() == static_cast<std::size_t>(StorageRole::kResident) + 1);
 constexpr std::string_view kEventLetters = "H()AFPURNLBIWO";
 static_assert(kEventLetters.size() == static_cast<std::size_t>(EventKind::kSave) + 1);
-
-template <typename Range, typename Project>
-std::string letters(const Range& range, std::string_view alphabet, const Project& project) {
-  std::string text;
-  text.reserve(range.size());
-  for (const auto& element : range) text += alphabet.at(static_cast<std::size_t>(project(element)));
-  return text;
-}
 
 void append_storages(std::string& out, const std::vector<ProgramStorage>& storages) {
   append(out, "\"storages\": {{\"roles\": \"{}\", \"bytes\": ",
@@ -69,22 +62,6 @@ void append_events(std::string& out, const StepProgram& program) {
   out += '}';
 }
 
-void append_work(std::string& out, const std::vector<Work>& work) {
-  out += "\"work\": {\"host_ns\": ";
-  append_column(out, work, [](const Work& part) { return part.host_ns; });
-  out += ",\n\"stream_ns\": ";
-  append_column(out, work, [](const Work& part) { return part.stream_ns; });
-  out += ",\n\"path_ns\": ";
-  append_column(out, work, [](const Work& part) { return part.path_ns; });
-  out += ",\n\"busy_ns\": ";
-  append_column(out, work, [](const Work& part) { return part.busy_ns; });
-  if (std::ranges::any_of(work, &Work::waits)) {
-    out += ",\n\"wait_ns\": ";
-    append_column(out, work, [](const Work& part) { return part.waits() ? part.wait_ns : -1; });
-  }
-  out += '}';
-}
-
 void append_staging(std::string& out, const std::vector<Staging>& staging) {
   out += "\"staging\": {\"tensors\": ";
   append_column(out, staging, [](const Staging& one) { return one.tensor; });
@@ -101,22 +78,6 @@ void append_families(std::string& out, const std::vector<FamilyTime>& families) 
   out += ", \"busy_ns\": ";
   append_column(out, families, [](const FamilyTime& one) { return one.busy_ns; });
   out += '}';
-}
-
-/// Returns the values that the letters of a string stand for.
-template <typename Enum>
-std::vector<Enum> read_letters(const JsonValue& json, std::string_view alphabet) {
-  const std::string& text = json.as_string();
-  std::vector<Enum> values;
-  values.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto index = alphabet.find(text[i]);
-    if (index == std::string_view::npos) {
-      json.fail(fmt::format("letter {} is {}, not one of {}", i, quoted(text.substr(i, 1)), alphabet));
-    }
-    values.push_back(static_cast<Enum>(index));
-  }
-  return values;
 }
 
 std::vector<ProgramStorage> read_storages(const JsonValue& json) {
@@ -160,24 +121,6 @@ std::vector<Nanoseconds> read_spread(const JsonValue& json, std::size_t events) 
   json.each_integer(0, kMaxInteger, [&](std::size_t i, std::int64_t time) { spread[i] = time; });
   json.release();
   return spread;
-}
-
-std::vector<Work> read_work(const JsonValue& json, std::size_t events) {
-  std::vector<Work> work(events);
-  const auto read = [&](const char* column, Nanoseconds Work::*field, Nanoseconds least) {
-    const JsonValue values = json.at(column);
-    require_length(values, events);
-    values.each_integer(least, kMaxInteger, [&](std::size_t i, std::int64_t time) {
-      work[i].*field = time < 0 ? Work::kNoWait : time;
-    });
-    values.release();
-  };
-  read("host_ns", &Work::host_ns, 0);
-  read("stream_ns", &Work::stream_ns, 0);
-  read("path_ns", &Work::path_ns, 0);
-  if (json.find("busy_ns")) read("busy_ns", &Work::busy_ns, 0);
-  if (json.find("wait_ns")) read("wait_ns", &Work::wait_ns, -1);
-  return work;
 }
 
 void read_names(const JsonValue& json, std::vector<SavedTensor>& saved, const NameColumn& column) {
@@ -224,7 +167,12 @@ void append_program(std::string& out, const StepProgram& program) {
   append_events(out, program);
   if (!program.work.empty()) {
     out += ",\n";
+    out += "\"work\": ";
     append_work(out, program.work);
+  }
+  if (!program.stream_commands.empty()) {
+    out += ",\n\"stream_commands\": ";
+    append_stream_commands(out, program.stream_commands);
   }
   if (!program.families.empty()) {
     out += ",\n";
@@ -253,6 +201,8 @@ StepProgram program_from_json(const JsonValue& json) {
   for (const NameColumn& column : kNameColumns)
     if (const auto names = json.find(column.key)) read_names(*names, program.saved, column);
   if (const auto work = json.find("work")) program.work = read_work(*work, program.events.size());
+  if (const auto commands = json.find("stream_commands"))
+    program.stream_commands = read_stream_commands(*commands);
   if (const auto families = json.find("families")) program.families = read_families(*families);
   if (const auto staging = json.find("staging")) program.staging = read_staging(*staging);
   if (const auto allocator = json.find("allocator"))

@@ -1,6 +1,9 @@
 #include "traces/model/step_program.h"
 
 #include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 namespace offprof {
 
@@ -13,6 +16,63 @@ std::vector<std::int32_t> backward_order(const StepProgram& program) {
     order.push_back(event.id);
   }
   return order;
+}
+
+namespace {
+
+/// Finds what a program's points are used for.
+class PointUse {
+ public:
+  explicit PointUse(const std::vector<StreamCommand>& commands) {
+    for (const StreamCommand& command : commands) {
+      if (command.kind == StreamCommand::Kind::kRecord) streams_[command.point] = command.stream;
+      if (is_needed_wait(command)) waited_.insert(command.point);
+    }
+  }
+
+  bool is_needed(const StreamCommand& command) const {
+    if (command.kind == StreamCommand::Kind::kRecord) return waited_.contains(command.point);
+    return !command.has_point() || is_needed_wait(command);
+  }
+
+ private:
+  bool is_needed_wait(const StreamCommand& command) const {
+    const bool is_of_host = command.kind == StreamCommand::Kind::kHostWait;
+    if (!is_of_host && command.kind != StreamCommand::Kind::kWait) return false;
+    const auto recorded = streams_.find(command.point);
+    return recorded != streams_.end() && (is_of_host || recorded->second != command.stream);
+  }
+
+  std::unordered_map<std::int32_t, std::int32_t> streams_;  ///< by point
+  std::unordered_set<std::int32_t> waited_;
+};
+
+}  // namespace
+
+void drop_unneeded_points(StepProgram& program) {
+  const PointUse use(program.stream_commands);
+  std::vector<StreamCommand> kept;
+  std::unordered_map<std::int32_t, std::int32_t> numbers;  // of points
+  std::int32_t event = -1;
+  Work before;
+  const auto end_event = [&] {
+    if (event >= 0) program.work[event] = then(std::exchange(before, {}), program.work[event]);
+  };
+  for (StreamCommand command : program.stream_commands) {
+    if (command.event != event) end_event();
+    event = command.event;
+    command.before = then(std::exchange(before, {}), command.before);
+    if (!use.is_needed(command)) {
+      before = command.before;
+      continue;
+    }
+    if (command.kind == StreamCommand::Kind::kRecord)
+      numbers.emplace(command.point, static_cast<std::int32_t>(numbers.size()));
+    if (command.has_point()) command.point = numbers.at(command.point);
+    kept.push_back(command);
+  }
+  end_event();
+  program.stream_commands = std::move(kept);
 }
 
 namespace {
@@ -41,20 +101,27 @@ void scale_compute(StepProgram& program, double factor) {
 }
 
 void scale_compute(StepProgram& program, double factor, std::size_t begin, std::size_t end) {
-  Scale compute(factor), host(factor), stream(factor), path(factor), busy(factor);
+  Scale compute(factor), host(factor), stream(factor), path(factor), busy(factor), duration(factor);
+  const auto apply = [&](Work& work) {
+    host.apply(work.host_ns);
+    stream.apply(work.stream_ns);
+    path.apply(work.path_ns);
+    busy.apply(work.busy_ns);
+    if (work.waits()) work.wait_ns = std::llround(factor * static_cast<double>(work.wait_ns));
+  };
   for (std::size_t i = begin; i < end; ++i) {
     compute.apply(program.events[i].compute_ns);
     if (!program.compute_spread_ns.empty()) {
       Nanoseconds& spread = program.compute_spread_ns[i];
       spread = std::llround(factor * static_cast<double>(spread));
     }
-    if (program.work.empty()) continue;
-    Work& work = program.work[i];
-    host.apply(work.host_ns);
-    stream.apply(work.stream_ns);
-    path.apply(work.path_ns);
-    busy.apply(work.busy_ns);
-    if (work.waits()) work.wait_ns = std::llround(factor * static_cast<double>(work.wait_ns));
+    if (!program.work.empty()) apply(program.work[i]);
+  }
+  for (StreamCommand& command : program.stream_commands) {
+    const auto event = static_cast<std::size_t>(command.event);
+    if (event < begin || event >= end) continue;
+    duration.apply(command.duration_ns);
+    apply(command.before);
   }
 }
 

@@ -132,6 +132,9 @@ struct StepProgram {
   /// virtual GPU and derived from marks on a real GPU. Empty on other devices, where only Event::compute_ns
   /// is known.
   std::vector<Work> work{};
+  /// Commands of the program that use other streams, in order. `work` of an event is the work since the last
+  /// of the event's commands. Known only on a virtual GPU.
+  std::vector<StreamCommand> stream_commands{};
   /// Parts of the work's busy_ns by the innermost operator's family, of those that take any time. Empty:
   /// times are not modelled.
   std::vector<FamilyTime> families{};
@@ -153,6 +156,10 @@ struct StepProgram {
 /// Returns the saved tensors in the order in which backward first unpacks them. Prefetch follows this order,
 /// in a run and in its simulation.
 std::vector<std::int32_t> backward_order(const StepProgram& program);
+
+/// Drops waits of a stream for itself, waits for points that the program has not recorded, and records that
+/// nothing waits for. Numbers the other records anew.
+void drop_unneeded_points(StepProgram& program);
 
 /// Multiplies all compute times and the work by `factor`. The rounding error is carried to the next event, so
 /// that sums stay exact.

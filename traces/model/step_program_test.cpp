@@ -5,6 +5,57 @@
 namespace offprof {
 namespace {
 
+using Kind = StreamCommand::Kind;
+
+/// Returns a command before event `event` that comes 1 ns of the host's time after the last one.
+StreamCommand command(Kind kind, std::int32_t stream, std::int32_t point, std::int32_t event) {
+  return {.kind = kind, .stream = stream, .point = point, .event = event, .before = {1, 0, 1}};
+}
+
+TEST(DropUnneededPoints, KeepsPointsThatOtherStreamsOrTheHostWaitFor) {
+  StepProgram program;
+  program.work.assign(2, {5, 0, 5});
+  program.stream_commands = {
+      command(Kind::kRecord, 1, 0, 0),   command(Kind::kWait, 1, 0, 0),  // by the stream itself
+      command(Kind::kRecord, 1, 1, 0),                                   // nobody waits for it
+      command(Kind::kRecord, 1, 2, 0),   command(Kind::kWait, 0, 2, 1),
+      command(Kind::kHostWait, 0, 7, 1),  // recorded before the step
+      command(Kind::kRecord, 0, 3, 1),   command(Kind::kHostWait, 0, 3, 1),
+      command(Kind::kKernel, 2, -1, 1),
+  };
+  drop_unneeded_points(program);
+  std::vector<StreamCommand> kept = {
+      command(Kind::kRecord, 1, 0, 0),   command(Kind::kWait, 0, 0, 1),    command(Kind::kRecord, 0, 1, 1),
+      command(Kind::kHostWait, 0, 1, 1), command(Kind::kKernel, 2, -1, 1),
+  };
+  kept[0].before.host_ns = kept[0].before.path_ns = 4;  // of those that are gone
+  kept[2].before.host_ns = kept[2].before.path_ns = 2;
+  EXPECT_EQ(program.stream_commands, kept);
+  EXPECT_EQ(program.work, (std::vector<Work>(2, {5, 0, 5})));
+}
+
+TEST(DropUnneededPoints, GivesTheWorkBeforeTheLastToItsEvent) {
+  StepProgram program;
+  program.work.assign(2, {5, 0, 5});
+  program.stream_commands = {command(Kind::kRecord, 1, 0, 0), command(Kind::kKernel, 1, -1, 1)};
+  drop_unneeded_points(program);
+  EXPECT_EQ(program.work, (std::vector<Work>{{6, 0, 6}, {5, 0, 5}}));
+  EXPECT_EQ(program.stream_commands, std::vector<StreamCommand>{command(Kind::kKernel, 1, -1, 1)});
+}
+
+TEST(ScaleCompute, ScalesCommandsOfStreamsToo) {
+  StepProgram program;
+  program.events.assign(2, {EventKind::kNodeEnd, 0, 5});
+  program.work.assign(2, {3, 5, 5, 7, 5});
+  program.stream_commands = {
+      {.kind = Kind::kKernel, .stream = 1, .duration_ns = 10, .event = 0},
+      {.kind = Kind::kKernel, .stream = 1, .duration_ns = 20, .event = 1, .before = {2, 0, 2}}};
+  scale_compute(program, 3, 1, 2);
+  EXPECT_EQ(program.stream_commands[0].duration_ns, 10);
+  EXPECT_EQ(program.stream_commands[1].duration_ns, 60);
+  EXPECT_EQ(program.stream_commands[1].before, (Work{6, 0, 6}));
+}
+
 TEST(ScaleCompute, KeepsSumsExactDespiteRounding) {
   StepProgram program;
   for (int i = 0; i < 3; ++i) program.events.push_back({EventKind::kNodeEnd, 0, 5});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "traces/base/units.h"
 
@@ -38,5 +39,35 @@ inline Work then(const Work& first, const Work& second) {
           std::max(second.path_ns + first.host_ns, second.stream_ns + first.path_ns),
           wait < 0 ? Work::kNoWait : wait, first.busy_ns + second.busy_ns};
 }
+
+/// A command by which a program uses streams beside the compute stream, such as those of collectives. Like
+/// Work, it has a meaning for any times at which the host and the streams come to it: a kernel begins when
+/// the host has launched it and its stream is free, and a recorded point is reached when its stream has done
+/// the work before.
+struct StreamCommand {
+  enum class Kind : std::uint8_t {
+    kKernel,      ///< `stream`, not the compute stream, runs something for `duration_ns`
+    kCollective,  ///< the same, and it is a collective
+    kCopyOut,     ///< `stream`, which may be the compute stream, copies `bytes` to the host over the link
+    kCopyIn,      ///< the same, to the device
+    kRecord,      ///< the point `point` is the end of the work that `stream` has so far
+    kWait,        ///< later work of `stream` waits for the point `point`
+    kHostWait,    ///< the host waits for the point `point`
+    kDeviceWait,  ///< the host waits for all streams, also those of the engine
+  };
+
+  Kind kind = Kind::kKernel;
+  std::int32_t stream = 0;      ///< 0: the compute stream. Waits of the host: 0
+  std::int32_t point = -1;      ///< of kRecord and the waits: which record of the step, counted from 0
+  Nanoseconds duration_ns = 0;  ///< of kKernel and kCollective
+  Bytes bytes = 0;              ///< of copies
+  std::int32_t event = 0;       ///< index in StepProgram::events: the next event
+  Work before{};  ///< work given to the host and the compute stream since the last command, or the last event
+
+  bool runs_kernel() const { return kind == Kind::kKernel || kind == Kind::kCollective; }
+  bool copies() const { return kind == Kind::kCopyOut || kind == Kind::kCopyIn; }
+  bool has_point() const { return kind == Kind::kRecord || kind == Kind::kWait || kind == Kind::kHostWait; }
+  bool operator==(const StreamCommand&) const = default;
+};
 
 }  // namespace offprof

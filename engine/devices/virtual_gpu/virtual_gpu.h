@@ -153,8 +153,13 @@ class VirtualGpu : public GpuOperators, public GpuBlocks, public GpuClocks, publ
   /// of another. `call_site` returns where the program is, for messages; it may be called on any thread.
   virtual void exchange_with_peers(const std::string& folder, int patience_s,
                                    std::function<std::string()> call_site) = 0;
-  /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations.
+  /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations:
+  /// see VirtualTime::take_work.
   virtual Work take_work() = 0;
+  /// Begins or ends to note the commands of other streams, and returns those noted since the last call: see
+  /// VirtualTime.
+  virtual void note_stream_commands(bool noted) = 0;
+  virtual std::vector<StreamCommand> take_stream_commands() = 0;
   /// Returns the same for all other streams together, without copies over the link.
   virtual Work take_side_work() = 0;
 };

@@ -146,10 +146,12 @@ GpuStatus GpuStreams::query_event(EventId event) {
   const Nanoseconds since = state_.time.host_time();
   if (!is_reached) {
     state_.time.advance_host(kQueryNs);
+    unreached_ = {event, state_.time.host_time()};
     report_wait(WaitedFor::kEvent, event, since, false);
     return GpuStatus::kNotReady;
   }
-  state_.time.synchronise_event(event);
+  // A loop of queries is a wait. A single one, as PyTorch's allocators make, is none.
+  if (unreached_ == std::pair(event, since)) state_.time.synchronise_event(event);
   report_wait(WaitedFor::kEvent, event, since);
   if (state_.races && state_.time.event_time(event)) state_.races->event_synchronised(event);
   return GpuStatus::kOk;

@@ -87,6 +87,16 @@ Work SimulatedGpu::take_side_work() {
   return state_.time.take_side_work();
 }
 
+void SimulatedGpu::note_stream_commands(bool noted) {
+  const GpuLock lock(state_.mutex);
+  state_.time.note_stream_commands(noted);
+}
+
+std::vector<StreamCommand> SimulatedGpu::take_stream_commands() {
+  const GpuLock lock(state_.mutex);
+  return state_.time.take_stream_commands();
+}
+
 Nanoseconds SimulatedGpu::host_time() const {
   const GpuLock lock(state_.mutex);
   return state_.time.host_time();

@@ -175,6 +175,19 @@ TEST_F(SimulatedGpuTest, ALoopOfEventQueriesEnds) {
   EXPECT_GE(gpu.host_time(), kMiB);
 }
 
+TEST_F(SimulatedGpuTest, OnlyALoopOfEventQueriesIsAWaitOfTheHost) {
+  const EventId event = gpu.streams().create_event(/*keeps_time=*/false);
+  gpu.streams().record_event(event, stream);
+  gpu.take_work();
+  EXPECT_EQ(gpu.streams().query_event(event), GpuStatus::kOk);
+  EXPECT_FALSE(gpu.take_work().waits());
+  gpu.copies().copy(stream, row(pinned_memory(kMiB), address_space(kMiB), kMiB), HostWaits::kNever);
+  gpu.streams().record_event(event, stream);
+  while (gpu.streams().query_event(event) == GpuStatus::kNotReady) {
+  }
+  EXPECT_TRUE(gpu.take_work().waits());
+}
+
 TEST_F(SimulatedGpuTest, MeasuresTheTimeBetweenEvents) {
   const EventId begin = gpu.streams().create_event(true), end = gpu.streams().create_event(true);
   Nanoseconds elapsed = 0;

@@ -7,8 +7,8 @@
 namespace offprof {
 namespace {
 
-/// Work record of a host wait until the stream is idle. Every wait of the host is recorded so, although some
-/// wait for less.
+/// Work of a host wait until the compute stream is idle. Every wait of the host counts so, although some wait
+/// for less, unless it is for a noted point.
 constexpr Work kHostWaits = {0, 0, 0, 0};
 
 }  // namespace
@@ -20,9 +20,39 @@ VirtualTime::VirtualTime(const Link& link) : link_(link) {
 void VirtualTime::restart(const Link& link) {
   link_ = link;
   work_ = side_work_ = {};
+  note_stream_commands(false);
   host_ = d2h_ready_ = h2d_ready_ = exposed_collectives_ = destroyed_ready_ = 0;
   for (auto& [id, stream] : streams_) stream = {.kind = stream.kind};
   for (auto& [id, recorded] : events_) recorded.reset();
+}
+
+void VirtualTime::note_stream_commands(bool noted) {
+  notes_commands_ = noted;
+  commands_.clear();
+  noted_points_ = 0;
+  noted_streams_ = 1;  // the compute stream is 0
+  for (auto& [id, stream] : streams_) stream.number = id == nullptr ? 0 : -1;
+  for (auto& [id, recorded] : events_)
+    if (recorded) recorded->point = -1;
+}
+
+void VirtualTime::note_command(StreamId stream, StreamCommand command) {
+  std::int32_t& number = streams_.at(stream).number;
+  if (number < 0) number = noted_streams_++;
+  command.stream = number;
+  command.before = std::exchange(work_, {});
+  commands_.push_back(command);
+}
+
+/// Notes the end of the stream's work so far as a point. Returns its number.
+std::int32_t VirtualTime::note_record(StreamId stream) {
+  note_command(stream, {.kind = StreamCommand::Kind::kRecord, .point = noted_points_});
+  return noted_points_++;
+}
+
+/// Notes that the host waits for the point.
+void VirtualTime::note_host_wait(std::int32_t point) {
+  note_command(nullptr, {.kind = StreamCommand::Kind::kHostWait, .point = point});
 }
 
 void VirtualTime::create_stream(StreamId stream, StreamKind kind) {
@@ -51,6 +81,8 @@ void VirtualTime::hold_stream(StreamId stream, Nanoseconds until) {
 TimeSpan VirtualTime::run(StreamId id, Nanoseconds duration) {
   Work& work = id == nullptr ? work_ : side_work_;
   work = then(work, {0, duration, duration, Work::kNoWait, duration});
+  if (id != nullptr && notes_commands_)
+    note_command(id, {.kind = StreamCommand::Kind::kKernel, .duration_ns = duration});
   Stream& stream = stream_for_work(id);
   const Nanoseconds begin = begin_on(stream);
   stream.ready = begin + duration;
@@ -62,6 +94,8 @@ void VirtualTime::note_collective(StreamId id, Nanoseconds duration) {
     exposed_collectives_ += duration;
   } else {
     streams_.at(id).follows_collective = true;
+    if (!commands_.empty() && commands_.back().kind == StreamCommand::Kind::kKernel)
+      commands_.back().kind = StreamCommand::Kind::kCollective;
   }
 }
 
@@ -71,7 +105,12 @@ TimeSpan VirtualTime::copy(StreamId id, CopyDirection direction, Bytes bytes) {
   Stream& stream = stream_for_work(id);
   const Nanoseconds begin = std::max(begin_on(stream), engine_ready);
   const Nanoseconds duration = (out ? link_.d2h : link_.h2d).duration(bytes);
-  if (id == nullptr) work_ = then(work_, {0, duration, duration, Work::kNoWait, duration});
+  if (notes_commands_) {
+    const auto kind = out ? StreamCommand::Kind::kCopyOut : StreamCommand::Kind::kCopyIn;
+    note_command(id, {.kind = kind, .bytes = bytes});
+  } else if (id == nullptr) {
+    work_ = then(work_, {0, duration, duration, Work::kNoWait, duration});
+  }
   stream.has_copied = true;
   stream.ready = begin + duration;
   engine_ready = stream.ready;
@@ -82,6 +121,7 @@ void VirtualTime::record(EventId event, StreamId stream) {
   const Stream& recorded = stream_for_work(stream);
   const bool computes = stream == nullptr;
   events_.at(event) = {.time = begin_on(recorded),
+                       .point = notes_commands_ ? note_record(stream) : -1,
                        .is_of_copies = !computes && recorded.has_copied,
                        .follows_collective = recorded.follows_collective};
 }
@@ -90,6 +130,8 @@ void VirtualTime::wait(StreamId stream, EventId event) {
   const std::optional<Event> waited = events_.at(event);
   if (!waited) return;
   Stream& waiting = stream_for_work(stream);
+  if (stream != nullptr && waited->point >= 0)
+    note_command(stream, {.kind = StreamCommand::Kind::kWait, .point = waited->point});
   if (stream == nullptr) {
     note_wait(*waited);
   } else {
@@ -102,8 +144,9 @@ void VirtualTime::wait(StreamId stream, EventId event) {
 /// but the stream does not count as busy meanwhile.
 void VirtualTime::note_wait(const Event& event) {
   const Nanoseconds delay = event.time - begin_on(streams_.at(nullptr));
+  if (event.point >= 0) note_command(nullptr, {.kind = StreamCommand::Kind::kWait, .point = event.point});
   if (delay <= 0) return;
-  work_ = then(work_, {0, delay, delay, Work::kNoWait, event.is_of_copies ? 0 : delay});
+  if (event.point < 0) work_ = then(work_, {0, delay, delay, Work::kNoWait, event.is_of_copies ? 0 : delay});
   if (event.follows_collective && !event.is_of_copies) exposed_collectives_ += delay;
 }
 
@@ -121,17 +164,30 @@ bool VirtualTime::is_done(StreamId stream) const {
 }
 
 void VirtualTime::synchronise_event(EventId event) {
-  note(kHostWaits);
+  const std::optional<Event>& waited = events_.at(event);
+  if (!notes_commands_) {
+    note(kHostWaits);
+  } else if (waited && waited->point >= 0) {
+    note_host_wait(waited->point);
+  } else if (event_time(event).value_or(0) > host_) {
+    note(kHostWaits);
+  }
   host_reaches(event_time(event).value_or(0));
 }
 
 void VirtualTime::synchronise_stream(StreamId stream) {
-  note(kHostWaits);
+  if (stream == nullptr || !notes_commands_)
+    note(kHostWaits);
+  else
+    note_host_wait(note_record(stream));
   host_reaches(stream_for_work(stream).ready);
 }
 
 void VirtualTime::synchronise_device() {
-  note(kHostWaits);
+  if (notes_commands_)
+    note_command(nullptr, {.kind = StreamCommand::Kind::kDeviceWait});
+  else
+    note(kHostWaits);
   host_reaches(destroyed_ready_);
   for (const auto& [id, stream] : streams_) host_reaches(stream.ready);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -43,8 +44,15 @@ class VirtualTime {
   /// Returns the work given since the last call to the legacy default stream, on which PyTorch computes, and
   /// how the host waited for it. Includes the copies over the link that a program itself makes on that
   /// stream, as if the link were free, and the times for which that stream waited for events of other
-  /// streams, such as collectives: as fixed times, whatever else delays the stream.
+  /// streams, such as collectives: as fixed times, whatever else delays the stream. While commands of
+  /// streams are noted, it is the work since the last of them, without copies and waits for noted events.
   Work take_work() { return std::exchange(work_, {}); }
+  /// Begins or ends to note the commands that take_stream_commands returns. An event counts as noted if it is
+  /// recorded meanwhile.
+  void note_stream_commands(bool noted);
+  /// Returns the commands noted since the last call, in order. Streams and points are counted from the last
+  /// call of note_stream_commands.
+  std::vector<StreamCommand> take_stream_commands() { return std::exchange(commands_, {}); }
   /// Returns the same for all other streams together, without copies over the link.
   Work take_side_work() { return std::exchange(side_work_, {}); }
 
@@ -88,22 +96,30 @@ class VirtualTime {
   struct Stream {
     StreamKind kind = StreamKind::kNonBlocking;
     Nanoseconds ready = 0;
+    std::int32_t number = -1;         ///< among noted streams; -1: none yet
     bool has_copied = false;          ///< over the link
     bool follows_collective = false;  ///< it runs collectives, or has waited for a stream that does
   };
   struct Event {
     Nanoseconds time = 0;
+    std::int32_t point = -1;                                ///< noted; -1: not
     bool is_of_copies = false, follows_collective = false;  ///< see Stream
   };
 
   Stream& stream_for_work(StreamId id);
   void note(const Work& work);
   void note_wait(const Event& event);
+  void note_host_wait(std::int32_t point);
+  void note_command(StreamId stream, StreamCommand command);
+  std::int32_t note_record(StreamId stream);
   Nanoseconds begin_on(const Stream& stream) const;
   void host_reaches(Nanoseconds time);
 
   Link link_;
   Work work_, side_work_;
+  bool notes_commands_ = false;
+  std::vector<StreamCommand> commands_;
+  std::int32_t noted_streams_ = 0, noted_points_ = 0;
   Nanoseconds host_ = 0;
   Nanoseconds d2h_ready_ = 0, h2d_ready_ = 0;
   std::unordered_map<StreamId, Stream> streams_;

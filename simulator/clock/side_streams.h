@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "traces/base/units.h"
+#include "traces/model/work.h"
+
+namespace offprof {
+
+/// Clocks of the streams that a program uses beside the compute stream, and the points that it recorded in
+/// streams: see StreamCommand. Times are those of the virtual GPU (engine/devices/virtual_gpu/state).
+class SideStreams {
+ public:
+  struct Point {
+    Nanoseconds time = 0;
+    bool is_of_copies = false;  ///< its stream makes copies over the link
+  };
+
+  /// Runs something that the host gives at `host` and that takes `duration`. It does not begin before
+  /// `earliest`. Returns its end.
+  Nanoseconds run(const StreamCommand& command, Nanoseconds host, Nanoseconds duration,
+                  Nanoseconds earliest = 0) {
+    Stream& stream = at(command.stream);
+    stream.ready = std::max({stream.ready, host, earliest}) + duration;
+    stream.has_copied = stream.has_copied || command.copies();
+    return stream.ready;
+  }
+  /// Records a point at the end of the stream's work. The compute stream is done with its work at `computed`.
+  void record(const StreamCommand& command, Nanoseconds host, Nanoseconds computed) {
+    if (command.stream == 0) {
+      points_.push_back({computed, false});
+    } else {
+      const Stream& stream = at(command.stream);
+      points_.push_back({std::max(stream.ready, host), stream.has_copied});
+    }
+  }
+  /// Makes a stream other than the compute stream wait for a point.
+  void wait(const StreamCommand& command) {
+    Stream& stream = at(command.stream);
+    stream.ready = std::max(stream.ready, point(command).time);
+  }
+  /// Returns when all these streams are done with their work.
+  Nanoseconds done() const {
+    Nanoseconds last = 0;
+    for (const Stream& stream : streams_) last = std::max(last, stream.ready);
+    return last;
+  }
+  /// Returns the point that the command waits for.
+  const Point& point(const StreamCommand& command) const {
+    return points_[static_cast<std::size_t>(command.point)];
+  }
+
+ private:
+  struct Stream {
+    Nanoseconds ready = 0;
+    bool has_copied = false;
+  };
+
+  Stream& at(std::int32_t stream) {
+    const auto index = static_cast<std::size_t>(stream) - 1;
+    if (index >= streams_.size()) streams_.resize(index + 1);
+    return streams_[index];
+  }
+
+  std::vector<Stream> streams_;
+  std::vector<Point> points_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,68 @@
+#include "traces/format/work_io.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/sample_trace.h"
+#include "traces/base/error.h"
+#include "traces/format/trace_io.h"
+
+namespace offprof {
+namespace {
+
+using testing::HasSubstr;
+using Kind = StreamCommand::Kind;
+
+/// Returns a step in which the compute stream waits for a collective that waits for its own work.
+Trace trace_with_commands() {
+  Trace trace = modelled_sample_trace();
+  const Work launch{3, 0, 3};
+  trace.program.stream_commands = {
+      {.kind = Kind::kRecord, .stream = 0, .point = 0, .event = 2, .before = {10, 50, 60, 40, 50}},
+      {.kind = Kind::kWait, .stream = 2, .point = 0, .event = 2, .before = launch},
+      {.kind = Kind::kCollective, .stream = 2, .duration_ns = 700, .event = 2, .before = launch},
+      {.kind = Kind::kCopyOut, .stream = 0, .bytes = 70, .event = 3, .before = launch},
+      {.kind = Kind::kCopyIn, .stream = 2, .bytes = 8, .event = 3, .before = launch},
+      {.kind = Kind::kRecord, .stream = 2, .point = 1, .event = 3, .before = launch},
+      {.kind = Kind::kWait, .stream = 0, .point = 1, .event = 4, .before = launch},
+      {.kind = Kind::kHostWait, .stream = 0, .point = 1, .event = 4, .before = launch},
+  };
+  return trace;
+}
+
+TEST(StreamCommandsJson, ReadsBackItsOwnTrace) {
+  const Trace trace = trace_with_commands();
+  const StepProgram read = parse_trace(format_trace(trace), "t.json").program;
+  EXPECT_EQ(read.stream_commands, trace.program.stream_commands);
+  EXPECT_EQ(read.work, trace.program.work);
+}
+
+/// Returns the reader's error after a column has `value` at `index`.
+std::string error_with(const std::string& column, std::size_t index, const nlohmann::json& value) {
+  nlohmann::json document = nlohmann::json::parse(format_trace(trace_with_commands()));
+  document["program"]["stream_commands"][column][index] = value;
+  try {
+    parse_trace(document.dump(), "t.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(StreamCommandsJson, RefusesCommandsThatCannotBe) {
+  EXPECT_THAT(error_with("events", 7, 3), HasSubstr("stream_commands[7]: is of an earlier event"));
+  EXPECT_THAT(error_with("events", 7, 1000), HasSubstr("stream_commands[7]: event with work index 1000 of"));
+  EXPECT_THAT(error_with("streams", 2, 0), HasSubstr("stream_commands[2]: runs on the compute stream"));
+  EXPECT_THAT(error_with("streams", 2, -1), HasSubstr("streams"));
+  EXPECT_THAT(error_with("points", 5, 2), HasSubstr("stream_commands[5]: points must be numbered"));
+  EXPECT_THAT(error_with("points", 1, 1), HasSubstr("stream_commands[1]: point index 1 of 1"));
+  EXPECT_THAT(error_with("duration_ns", 2, std::int64_t{1} << 60),
+              HasSubstr("the sum of duration_ns exceeds"));
+  EXPECT_THAT(error_with("bytes", 3, std::int64_t{1} << 60), HasSubstr("the sum of bytes of copies exceeds"));
+  EXPECT_THAT(error_with("host_ns", 8, 1), HasSubstr("has 9 elements"));
+}
+
+}  // namespace
+}  // namespace offprof
