@@ -6,10 +6,12 @@
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <utility>
 
 #include "engine/autograd/offload_step.h"
+#include "engine/autograd/wrapped_tensor.h"
 #include "engine/recompute/random_draws.h"
 #include "engine/torch/torch_compat.h"
 #include "traces/base/check.h"
@@ -27,12 +29,23 @@ class SavedTensorHooks final : public torch::autograd::SavedVariableHooks {
   SavedTensorHooks(const SavedTensorHooks&) = delete;
   SavedTensorHooks& operator=(const SavedTensorHooks&) = delete;
 
-  void call_pack_hook(const at::Tensor& tensor) override { tensor_ = step_->pack(tensor); }
-  at::Tensor call_unpack_hook() override { return step_->unpack(tensor_); }
+  void call_pack_hook(const at::Tensor& tensor) override {
+    if (auto wrapped = unwrap(tensor)) {
+      tensor_ = step_->pack(wrapped->plain, wrapped->inner);
+      wrap_ = std::move(wrapped->wrap);
+    } else {
+      tensor_ = step_->pack(tensor, tensor);
+    }
+  }
+  at::Tensor call_unpack_hook() override {
+    at::Tensor tensor = step_->unpack(tensor_);
+    return wrap_ ? wrap_(tensor) : tensor;
+  }
 
  private:
   std::shared_ptr<OffloadStep> step_;
-  SavedId tensor_ = -1;  ///< -1: pack failed
+  std::function<at::Tensor(const at::Tensor&)> wrap_;  ///< empty: the saved tensor was a plain one
+  SavedId tensor_ = -1;                                ///< -1: pack failed
 };
 
 /// This thread's innermost SavingElsewhere; null: there is none.

@@ -88,12 +88,12 @@ auto OffloadStep::scheduled(Call call) {
   }
 }
 
-SavedId OffloadStep::pack(const at::Tensor& value) {
+SavedId OffloadStep::pack(const at::Tensor& value, const at::Tensor& saved) {
   if (StepListener* const listener = listener_) listener->on_pack_begin();
   const HookScope scope(*this);
   const OtherStreams others = contents_.other_streams();
   device_.check_compute_stream(others);
-  PackRequest request = contents_.describe(value, torch::autograd::get_current_node() != nullptr);
+  PackRequest request = contents_.describe(value, saved, torch::autograd::get_current_node() != nullptr);
   if (others != OtherStreams::kNone && request.movability == Movability::kMovable)
     device_.check_stream_of(value.storage());
   const SavedId tensor = executor_.hold(value);

@@ -66,7 +66,10 @@ class OffloadStep final {
   OffloadStep(const OffloadStep&) = delete;
   OffloadStep& operator=(const OffloadStep&) = delete;
 
-  SavedId pack(const at::Tensor& value);
+  SavedId pack(const at::Tensor& value) { return pack(value, value); }
+  /// `saved` is the tensor by which parameters are known: `value` itself, or the inner one of a wrapped
+  /// tensor.
+  SavedId pack(const at::Tensor& value, const at::Tensor& saved);
   at::Tensor unpack(SavedId tensor);
   /// Throws nothing: the next call of another function reports a failure.
   void release(SavedId tensor) noexcept;

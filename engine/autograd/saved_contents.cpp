@@ -43,7 +43,7 @@ SavedContents::SavedContents(const DeviceAllocator& allocator, std::shared_ptr<c
       residents_(std::move(residents)),
       first_allocation_(allocator.next_allocation()) {}
 
-PackRequest SavedContents::describe(const at::Tensor& value, bool in_backward) {
+PackRequest SavedContents::describe(const at::Tensor& value, const at::Tensor& saved, bool in_backward) {
   PackRequest request;
   saved_in_.push_back(0);
   if (!has_plain_storage(value)) {
@@ -71,7 +71,7 @@ PackRequest SavedContents::describe(const at::Tensor& value, bool in_backward) {
   if (is_input || request.movability == Movability::kMovable)
     request.version = version(value, request.storage, at::ScalarType::Undefined);
   request.is_parameter =
-      role == StorageRole::kParameter && residents_->parameters.contains(value.unsafeGetTensorImpl());
+      role == StorageRole::kParameter && residents_->parameters.contains(saved.unsafeGetTensorImpl());
   return request;
 }
 

@@ -27,7 +27,7 @@ class SavedContents {
   SavedContents(const DeviceAllocator& allocator, std::shared_ptr<const Residents> residents);
 
   /// `in_backward`: an autograd node saves the tensor.
-  PackRequest describe(const at::Tensor& value, bool in_backward);
+  PackRequest describe(const at::Tensor& value, const at::Tensor& saved, bool in_backward);
   /// Returns the version of a movable tensor's content for a copy that a transform encodes from the tensor's
   /// type. It differs from all versions for other types: such a copy cannot serve a tensor of another type.
   std::uint32_t encoded_version(const at::Tensor& value, AllocationId allocation);

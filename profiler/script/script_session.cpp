@@ -161,9 +161,10 @@ void ScriptSession::skip_step() {
       "Let the program make the same step again and again, or allow more steps: --patience N");
 }
 
-/// Notes the size of the model. Throws Error (input) if none of its parameters is on the device.
+/// Notes the size of the model. Throws Error (input) if none of its parameters is on the device, unless FSDP2
+/// gathers them there (CPUOffloadPolicy).
 void ScriptSession::note_program(const ProgramTensors& tensors) {
-  if (!tensors.parameters.empty() && residents_->roles.empty())
+  if (!tensors.parameters.empty() && residents_->roles.empty() && !residents_->gathers_parameters())
     throw input_error(
         fmt::format("the program's parameters are not in the memory of the device {}: they are on {}",
                     request_.run.device, tensors.parameters.front().device().str()),

@@ -19,6 +19,11 @@ inline at::Tensor tensor_of(pybind11::handle object) {
   return THPVariable_Unpack(object.ptr());
 }
 
+/// Returns the Python object of a tensor. Needs the interpreter's lock.
+inline pybind11::object object_of(const at::Tensor& tensor) {
+  return pybind11::reinterpret_steal<pybind11::object>(THPVariable_Wrap(tensor));
+}
+
 inline std::vector<at::Tensor> tensors_of(const pybind11::sequence& objects) {
   std::vector<at::Tensor> tensors;
   for (const pybind11::handle object : objects) tensors.push_back(tensor_of(object));

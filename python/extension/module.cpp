@@ -6,11 +6,13 @@
 
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/autograd/wrapped_tensor.h"
 #include "profiler/script/script_recording.h"
 #include "profiler/stages/gradient_check.h"
 #include "profiler/stages/step_error.h"
@@ -44,6 +46,29 @@ std::vector<at::Tensor> gradients_of(const py::sequence& objects) {
   std::vector<at::Tensor> gradients;
   for (const py::handle object : objects) gradients.push_back(tensor_or_none(object));
   return gradients;
+}
+
+/// Keeps a function of Python alive, and releases it with the interpreter's lock.
+std::shared_ptr<py::function> shared(py::function function) {
+  return {new py::function(std::move(function)), [](py::function* held) {
+            const py::gil_scoped_acquire lock;
+            delete held;
+          }};
+}
+
+/// See set_unwrapper. `function` returns None, or the tensor inside and a function that wraps another.
+void set_python_unwrapper(py::function function) {
+  set_unwrapper(
+      [function = shared(std::move(function))](const at::Tensor& tensor) -> std::optional<WrappedTensor> {
+        const py::gil_scoped_acquire lock;
+        const py::object found = (*function)(object_of(tensor));
+        if (found.is_none()) return std::nullopt;
+        auto [inner, wrap] = found.cast<std::pair<py::object, py::function>>();
+        return WrappedTensor{tensor_of(inner), [wrap = shared(std::move(wrap))](const at::Tensor& plain) {
+                               const py::gil_scoped_acquire locked;
+                               return tensor_of((*wrap)(object_of(plain)));
+                             }};
+      });
 }
 
 /// Compares gradients with those of plain passes: see GradientReference.
@@ -190,6 +215,7 @@ PYBIND11_MODULE(_extension, module) {
       [](py::handle tensor) { offprof::add_gathered_storage(offprof::tensor_of(tensor)); },
       py::arg("tensor"));
   py::class_<offprof::OutputLock>(module, "OutputLock").def(py::init<const std::string&>(), py::arg("path"));
+  module.def("set_unwrapper", &offprof::set_python_unwrapper);
   module.def("interpose_autograd_engine", &offprof::interpose_autograd_engine);
   module.def("tensors_saved_by_other_hooks", &offprof::tensors_saved_by_other_hooks);
   py::enum_<ScriptPhase>(module, "Phase")

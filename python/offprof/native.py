@@ -11,6 +11,7 @@ import types
 from .errors import UnavailableError
 from .gathered_parameters import report_gathered_parameters
 from .torch_check import check_torch
+from .wrapped_tensors import unwrap
 
 # Processors of the process before a recording keeps some apart for the copies.
 PROCESSORS = os.sched_getaffinity(0)
@@ -50,6 +51,7 @@ def load_extension() -> types.ModuleType:
         ) from None
     if not getattr(extension, "is_interposed", False):
         extension.interpose_autograd_engine()
+        extension.set_unwrapper(unwrap)
         report_gathered_parameters(extension.add_gathered_storage)
         extension.is_interposed = True  # type: ignore[attr-defined]
     return extension

@@ -127,7 +127,53 @@ def test_fsdp2(settings: dict[str, Any], reshards: bool, process_group: None) ->
     assert_same(sharded, settings)
 
 
-@pytest.mark.parametrize("wrapper", ["ddp", "fsdp2"])
+def tensor_parallel() -> nn.Module:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        SequenceParallel,
+        parallelize_module,
+    )
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    model = Network()
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    for block in model.blocks:
+        parallelize_module(block.layers, mesh, plan)
+    # The last one gathers its input beside other work, and computes on a part of the batch.
+    gathering = {
+        "norm": SequenceParallel(sequence_dim=0),
+        "layers.0": ColwiseParallel(input_layouts=Shard(0)),
+        "layers.2": RowwiseParallel(output_layouts=Shard(0)),
+    }
+    model.blocks.append(Block())
+    parallelize_module(model.blocks[-1], mesh, gathering)
+    return model
+
+
+@pytest.mark.parametrize("settings", POLICIES, ids=str)
+def test_tensor_parallel(settings: dict[str, Any], process_group: None) -> None:
+    report = assert_same(tensor_parallel, settings)
+    assert not any(entry["reason"] == "unsupported_layout" for entry in report.ledger)
+
+
+def test_a_dtensor_changed_in_place_is_noticed(process_group: None) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (1,))
+    ones = torch.ones(64, 64, requires_grad=True)
+    with offprof.OffloadActivations("offload"):
+        hidden = distribute_tensor(ones, mesh, [Replicate()]) * 2
+        squares = hidden * hidden
+        hidden.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            squares.sum().backward()
+
+
+@pytest.mark.parametrize("wrapper", ["ddp", "fsdp2", "tensor_parallel"])
 def test_two_ranks_of_gloo(wrapper: str) -> None:
     script = Path(__file__).parent / "programs" / "gloo_ranks.py"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script, wrapper]

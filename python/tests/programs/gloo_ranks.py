@@ -4,7 +4,7 @@ import os
 import sys
 
 import torch.distributed as dist
-from test_activations_wrappers import POLICIES, Network, assert_same
+from test_activations_wrappers import POLICIES, Network, assert_same, tensor_parallel
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -24,7 +24,7 @@ def sharded() -> nn.Module:
 
 dist.init_process_group("gloo")
 for settings in POLICIES:
-    assert_same({"ddp": data_parallel, "fsdp2": sharded}[sys.argv[1]], settings)
+    assert_same({"ddp": data_parallel, "fsdp2": sharded, "tensor_parallel": tensor_parallel}[sys.argv[1]], settings)
 dist.destroy_process_group()
 # FSDP2 keeps the group, so gloo's threads outlive it, and the interpreter would end while one of them releases the last
 # reference to a gathered tensor: "terminate called without an active exception", also without offprof.

@@ -144,15 +144,9 @@ GpuStatus GpuStreams::query_event(EventId event) {
   const bool is_reached =
       state_.functional_mode ? state_.functional_mode->query_event(event) : state_.time.is_reached(event);
   const Nanoseconds since = state_.time.host_time();
-  if (!is_reached) {
-    state_.time.advance_host(kQueryNs);
-    unreached_ = {event, state_.time.host_time()};
-    report_wait(WaitedFor::kEvent, event, since, false);
-    return GpuStatus::kNotReady;
-  }
-  // A loop of queries is a wait. A single one, as PyTorch's allocators make, is none.
-  if (unreached_ == std::pair(event, since)) state_.time.synchronise_event(event);
-  report_wait(WaitedFor::kEvent, event, since);
+  state_.time.note_query(event, is_reached, kQueryNs);
+  report_wait(WaitedFor::kEvent, event, since, is_reached);
+  if (!is_reached) return GpuStatus::kNotReady;
   if (state_.races && state_.time.event_time(event)) state_.races->event_synchronised(event);
   return GpuStatus::kOk;
 }

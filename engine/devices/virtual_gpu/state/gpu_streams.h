@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <unordered_set>
-#include <utility>
 
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
 #include "engine/devices/virtual_gpu/state/execution_state.h"
@@ -72,8 +71,6 @@ class GpuStreams {
   std::map<StreamId, StreamKind> streams_;
   std::unordered_set<StreamId> kernel_streams_;
   std::unordered_set<EventId> timeless_events_;
-  /// The last query of an event that was not reached, and the time at which it returned.
-  std::pair<EventId, Nanoseconds> unreached_{};
   std::uintptr_t last_id_ = 1 << 16;
 };
 

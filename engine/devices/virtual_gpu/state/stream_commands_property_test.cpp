@@ -35,6 +35,7 @@ struct Action {
     kWait,
     kHostEvent,
     kHostStream,
+    kQuery,
     kDevice,
     kEnd
   };
@@ -45,7 +46,7 @@ struct Action {
 
 std::vector<Action> random_actions() {
   return *rc::gen::container<std::vector<Action>>(rc::gen::build<Action>(
-      rc::gen::set(&Action::kind, rc::gen::map(rc::gen::inRange(0, 11),
+      rc::gen::set(&Action::kind, rc::gen::map(rc::gen::inRange(0, 12),
                                                [](int kind) { return static_cast<Action::Kind>(kind); })),
       rc::gen::set(&Action::stream, rc::gen::inRange<std::size_t>(0, kStreams.size())),
       rc::gen::set(&Action::event, rc::gen::inRange<std::size_t>(0, kEvents.size())),
@@ -86,6 +87,10 @@ void run(const Action& action, VirtualTime& time) {
       return time.wait(stream, event);
     case Action::Kind::kHostEvent:
       return time.synchronise_event(event);
+    case Action::Kind::kQuery:
+      time.note_query(event, time.is_reached(event), 7);
+      return time.advance_host(
+          1);  // so the next query is not of a loop, which would go on until it is reached
     case Action::Kind::kHostStream:
       return time.synchronise_stream(stream);
     case Action::Kind::kDevice:

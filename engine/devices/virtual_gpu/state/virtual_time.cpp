@@ -20,6 +20,7 @@ VirtualTime::VirtualTime(const Link& link) : link_(link) {
 void VirtualTime::restart(const Link& link) {
   link_ = link;
   work_ = side_work_ = {};
+  unreached_ = {};
   note_stream_commands(false);
   host_ = d2h_ready_ = h2d_ready_ = exposed_collectives_ = destroyed_ready_ = 0;
   for (auto& [id, stream] : streams_) stream = {.kind = stream.kind};
@@ -161,6 +162,14 @@ bool VirtualTime::is_reached(EventId event) const {
 
 bool VirtualTime::is_done(StreamId stream) const {
   return streams_.at(stream).ready <= host_;
+}
+
+void VirtualTime::note_query(EventId event, bool is_reached, Nanoseconds duration) {
+  const bool is_loop = unreached_ == std::pair(event, host_);
+  if (is_reached && (is_loop || event_time(event).value_or(0) > host_)) return synchronise_event(event);
+  if (is_reached) return;
+  if (is_loop) advance_host(duration);
+  unreached_ = {event, host_};
 }
 
 void VirtualTime::synchronise_event(EventId event) {

@@ -87,6 +87,11 @@ class VirtualTime {
   bool is_reached(EventId event) const;
   bool is_done(StreamId stream) const;
 
+  /// Accounts for a query of the event. A loop of queries is a wait, in which each takes the host `duration`.
+  /// A single one takes no time: PyTorch's allocators make them when they have to, and which ones they make
+  /// depends on what was reached before. In functional mode an event may be reached before its time; then the
+  /// host reaches that time.
+  void note_query(EventId event, bool is_reached, Nanoseconds duration);
   /// Makes the host wait.
   void synchronise_event(EventId event);
   void synchronise_stream(StreamId stream);
@@ -126,6 +131,8 @@ class VirtualTime {
   std::vector<StreamId> blocking_;  ///< streams that the legacy default stream waits for
   std::unordered_map<EventId, std::optional<Event>> events_;
   Nanoseconds exposed_collectives_ = 0;
+  /// The last event that was queried and not reached, and when that query returned.
+  std::pair<EventId, Nanoseconds> unreached_{};
   Nanoseconds destroyed_ready_ = 0;  ///< when the last destroyed stream finishes its work
 };
 
