@@ -1,7 +1,6 @@
 """Sharded parameters (fully_shard) that stay on the host and are gathered on the device for each block."""
 
 import blocks
-import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
