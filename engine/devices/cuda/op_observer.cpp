@@ -30,11 +30,6 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Operator in progress, as reported to the virtual GPU.
-struct OpContext final : at::ObserverContext {
-  OpCall call;
-};
-
 /// Returns the number of elements in memory: 1 if all are one element that was broadcast, such as the
 /// gradient of a sum. Other broadcast tensors count in full: a policy may bring a saved one back without the
 /// broadcast, and then times would depend on the policy.
@@ -148,22 +143,23 @@ std::set<std::string> OpObserver::take_shapes_by_values() {
 
 std::unique_ptr<at::ObserverContext> OpObserver::begins(const at::RecordFunction& op) {
   if (active_observer == nullptr) return nullptr;
-  auto context = std::make_unique<OpContext>();
-  context->call = describe_call(op);
-  active_observer->note_values(op);
-  active_observer->gpu_.begin_op(context->call);
+  auto context = std::make_unique<ObservedOp>(op, active_observer->gpu_);
+  if (has_shape_by_values(op)) active_observer->note(op.name(), active_observer->shapes_by_values_);
+  active_observer->gpu_.begin_op(context->call());
   return context;
 }
 
 void OpObserver::ends(const at::RecordFunction&, at::ObserverContext* context) {
-  if (context != nullptr && active_observer != nullptr) active_observer->gpu_.end_op();
+  if (context == nullptr || active_observer == nullptr) return;
+  const auto& op = static_cast<const ObservedOp&>(*context);
+  if (op.has_read_unknown_values(active_observer->gpu_))
+    active_observer->note(op.call().name, active_observer->value_reads_);
+  active_observer->gpu_.end_op();
 }
 
-void OpObserver::note_values(const at::RecordFunction& op) {
-  const bool has_shape = has_shape_by_values(op);
-  if (!has_shape && !reads_back(op)) return;
+void OpObserver::note(std::string_view op, std::set<std::string>& names) {
   const std::lock_guard turn(mutex_);
-  (has_shape ? shapes_by_values_ : value_reads_).insert(op.name());
+  names.emplace(op);
 }
 
 }  // namespace offprof

@@ -2,10 +2,12 @@
 
 #include <ATen/record_function.h>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
@@ -21,6 +23,25 @@ bool reads_back(const at::RecordFunction& op);
 /// Returns true if values on the device decide the shape of the operator's result, as for `aten::nonzero`.
 bool has_shape_by_values(const at::RecordFunction& op);
 
+/// Operator in progress, as reported to the virtual GPU.
+class ObservedOp final : public at::ObserverContext {
+ public:
+  /// `op` begins.
+  ObservedOp(const at::RecordFunction& op, const GpuOperators& gpu)
+      : call_(describe_call(op)), reads_back_(reads_back(op)), unknown_reads_before_(gpu.unknown_reads()) {}
+
+  const OpCall& call() const { return call_; }
+  /// Returns true if it has read values back that the virtual GPU does not know.
+  bool has_read_unknown_values(const GpuOperators& gpu) const {
+    return reads_back_ && gpu.unknown_reads() > unknown_reads_before_;
+  }
+
+ private:
+  OpCall call_;
+  bool reads_back_;
+  std::int64_t unknown_reads_before_;
+};
+
 /// Reports the current operator and the shapes of its inputs to the virtual GPU, which assigns kernels to it,
 /// and records the operators that depend on values of the device. Observes, during its lifetime, the thread
 /// that created it and the threads on which autograd runs its backward. Only one may exist in the process.
@@ -31,7 +52,8 @@ class OpObserver {
   OpObserver(const OpObserver&) = delete;
   OpObserver& operator=(const OpObserver&) = delete;
 
-  /// Returns the names of the operators that read values back, since the last call.
+  /// Returns the names of the operators that read values back which the virtual GPU does not know, since the
+  /// last call.
   std::set<std::string> take_value_reads();
   /// Returns the names of the operators whose result shape depends on values, since the last call.
   std::set<std::string> take_shapes_by_values();
@@ -39,7 +61,7 @@ class OpObserver {
  private:
   static std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op);
   static void ends(const at::RecordFunction& op, at::ObserverContext* context);
-  void note_values(const at::RecordFunction& op);
+  void note(std::string_view op, std::set<std::string>& names);
 
   GpuOperators& gpu_;
   at::CallbackHandle callback_;

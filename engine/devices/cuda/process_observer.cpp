@@ -20,9 +20,9 @@ class ProcessObserver {
 
   GpuOperators& gpu() { return gpu_; }
 
-  void note_value_read(const char* op) {
+  void note_value_read(std::string_view op) {
     const std::lock_guard turn(mutex_);
-    value_reads_.insert(op);
+    value_reads_.emplace(op);
   }
   std::set<std::string> value_reads() {
     const std::lock_guard turn(mutex_);
@@ -39,19 +39,16 @@ class ProcessObserver {
 /// calls plain functions, which find it here.
 ProcessObserver* the_observer = nullptr;
 
-struct ProcessOpContext final : at::ObserverContext {
-  OpCall call;
-};
-
 std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op) {
-  auto context = std::make_unique<ProcessOpContext>();
-  context->call = describe_call(op);
-  if (reads_back(op) || has_shape_by_values(op)) the_observer->note_value_read(op.name());
-  the_observer->gpu().begin_op(context->call);
+  auto context = std::make_unique<ObservedOp>(op, the_observer->gpu());
+  if (has_shape_by_values(op)) the_observer->note_value_read(op.name());
+  the_observer->gpu().begin_op(context->call());
   return context;
 }
 
-void ends(const at::RecordFunction&, at::ObserverContext*) {
+void ends(const at::RecordFunction&, at::ObserverContext* context) {
+  const auto& op = static_cast<const ObservedOp&>(*context);
+  if (op.has_read_unknown_values(the_observer->gpu())) the_observer->note_value_read(op.call().name);
   the_observer->gpu().end_op();
 }
 

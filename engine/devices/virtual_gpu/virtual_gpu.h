@@ -76,6 +76,8 @@ class GpuOperators {
   /// end_op.
   virtual void begin_op(const OpCall& op) = 0;
   virtual void end_op() = 0;
+  /// Returns the number of copies so far that brought the host data which is not known (SmallValues).
+  virtual std::int64_t unknown_reads() const = 0;
 };
 
 /// Clocks of the virtual GPU. Launches and synchronisation advance them.

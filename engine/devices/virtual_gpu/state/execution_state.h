@@ -41,6 +41,7 @@ struct ExecutionState {
   VirtualGpuOptions options;
   VirtualTime time;
   SmallValues values;                                 ///< outside functional mode
+  std::int64_t unknown_reads = 0;                     ///< see GpuOperators
   std::optional<BalancedExperts> experts;             ///< empty if nothing is assumed of them
   std::string peer_problem;                           ///< the last problem with other ranks; empty: none
   std::optional<StreamRace> races;                    ///< empty if streams are not checked

@@ -105,15 +105,17 @@ void GpuCopies::carry_value(CopyEnd to, CopyEnd from, Bytes bytes) {
     if (from.place != MemoryPlace::kDevice) state_.values.write(to.address, from.address, bytes);
     return;
   }
-  if (bytes > SmallValues::kLargest) return;
   std::vector<char> value = state_.values.read(from.address, bytes);
   if (state_.experts && value.empty() && bytes <= kNumberBytes) value = assumed_number(bytes);
+  if (value.empty()) ++state_.unknown_reads;
+  if (bytes > SmallValues::kLargest) return;
   value.resize(static_cast<std::size_t>(bytes));
   std::memcpy(const_cast<void*>(to.address), value.data(), value.size());
 }
 
 void GpuCopies::copy_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged) {
   if (state_.races) state_.races->copy(stream, to, from, bytes);
+  if (state_.functional_mode && to.place != MemoryPlace::kDevice) ++state_.unknown_reads;
   auto* const target = static_cast<char*>(const_cast<void*>(to.address));
   const auto* const source = static_cast<const char*>(from.address);
   if (!state_.functional_mode) {

@@ -87,6 +87,11 @@ Work SimulatedGpu::take_side_work() {
   return state_.time.take_side_work();
 }
 
+std::int64_t SimulatedGpu::unknown_reads() const {
+  const GpuLock lock(state_.mutex);
+  return state_.unknown_reads;
+}
+
 void SimulatedGpu::note_stream_commands(bool noted) {
   const GpuLock lock(state_.mutex);
   state_.time.note_stream_commands(noted);

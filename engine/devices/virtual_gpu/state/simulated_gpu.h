@@ -56,6 +56,7 @@ class SimulatedGpu final : public VirtualGpu {
   Nanoseconds event_time(void* event) override { return streams_.event_time(event); }
   Work take_work() override;
   Work take_side_work() override;
+  std::int64_t unknown_reads() const override;
   void note_stream_commands(bool noted) override;
   std::vector<StreamCommand> take_stream_commands() override;
   Link link() const override;

@@ -105,6 +105,20 @@ TEST_F(SimulatedGpuTest, ALaunchAdvancesTheHostClock) {
   EXPECT_EQ(gpu.host_time(), kLaunch + 2 * kKernel);
 }
 
+TEST_F(SimulatedGpuTest, CountsTheReadsOfDataThatIsNotKnown) {
+  void* const device = address_space(kMiB);
+  std::vector<char> host(8, 'x'), read(8);
+  gpu.copies().copy(stream, row(device, host.data(), 8), HostWaits::kUntilDone);
+  gpu.copies().copy(stream, row(read.data(), device, 8), HostWaits::kUntilDone);
+  EXPECT_EQ(read, host);
+  EXPECT_EQ(gpu.unknown_reads(), 0);
+  launch();  // may change them
+  gpu.copies().copy(stream, row(read.data(), device, 8), HostWaits::kUntilDone);
+  EXPECT_EQ(gpu.unknown_reads(), 1);
+  gpu.copies().copy(stream, row(pinned_memory(kMiB), device, kMiB), HostWaits::kUntilDone);
+  EXPECT_EQ(gpu.unknown_reads(), 2);
+}
+
 TEST_F(SimulatedGpuTest, WaitsForPageableCopiesButNotForPinnedOnes) {
   void* const device = address_space(kMiB);
   gpu.copies().copy(stream, row(pinned_memory(kMiB), device, kMiB), HostWaits::kNever);
