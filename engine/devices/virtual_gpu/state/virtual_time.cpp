@@ -174,14 +174,13 @@ void VirtualTime::note_query(EventId event, bool is_reached, Nanoseconds duratio
 
 void VirtualTime::synchronise_event(EventId event) {
   const std::optional<Event>& waited = events_.at(event);
-  if (!notes_commands_) {
-    note(kHostWaits);
-  } else if (waited && waited->point >= 0) {
+  const Nanoseconds time = waited ? waited->time : 0;
+  const bool is_noted = notes_commands_ && waited && waited->point >= 0;
+  if (is_noted)
     note_host_wait(waited->point);
-  } else if (event_time(event).value_or(0) > host_) {
+  else if (!notes_commands_ || time > host_)
     note(kHostWaits);
-  }
-  host_reaches(event_time(event).value_or(0));
+  host_reaches(time);
 }
 
 void VirtualTime::synchronise_stream(StreamId stream) {
