@@ -59,8 +59,7 @@ class ComputeStream {
   /// Begins or ends to note the commands that take_stream_commands returns. Meanwhile take_work returns the
   /// work since the last of them.
   virtual void note_stream_commands(bool noted) { (void)noted; }
-  /// Returns the commands since the last call that use streams beside the compute stream, in order, with
-  /// `event` 0; none if the device cannot tell.
+  /// Returns the commands since the last call, in order, with `event` 0; none if the device cannot tell.
   virtual std::vector<StreamCommand> take_stream_commands() { return {}; }
   /// Returns the time that the compute stream stalled on copies since the last call. The device must be idle.
   virtual Nanoseconds take_exposed_ns() = 0;

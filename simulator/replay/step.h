@@ -29,9 +29,9 @@ class Step {
   std::span<const Event> events() const { return events_; }
   Nanoseconds tail_compute_ns() const { return tail_compute_ns_; }
   /// Returns Program::work in the same way, with one more part for the time after the last event; empty: not
-  /// known. Includes the work between commands of other streams, but no waits for these.
+  /// known. Includes the work between commands of StreamWork, but not these.
   std::span<const Work> work() const { return work_; }
-  /// Commands of other streams before an event of events(), or after the last one.
+  /// Commands of the program before an event of events(), or after the last one.
   struct StreamWork {
     std::size_t event = 0;
     std::vector<StreamCommand> commands;

@@ -132,8 +132,8 @@ struct StepProgram {
   /// virtual GPU and derived from marks on a real GPU. Empty on other devices, where only Event::compute_ns
   /// is known.
   std::vector<Work> work{};
-  /// Commands of the program that use other streams, in order. `work` of an event is the work since the last
-  /// of the event's commands. Known only on a virtual GPU.
+  /// Commands of the program beside this work, in order: see StreamCommand. `work` of an event is the work
+  /// since the last of the event's commands. Known only on a virtual GPU.
   std::vector<StreamCommand> stream_commands{};
   /// Parts of the work's busy_ns by the innermost operator's family, of those that take any time. Empty:
   /// times are not modelled.

@@ -40,10 +40,10 @@ inline Work then(const Work& first, const Work& second) {
           wait < 0 ? Work::kNoWait : wait, first.busy_ns + second.busy_ns};
 }
 
-/// A command by which a program uses streams beside the compute stream, such as those of collectives. Like
-/// Work, it has a meaning for any times at which the host and the streams come to it: a kernel begins when
-/// the host has launched it and its stream is free, and a recorded point is reached when its stream has done
-/// the work before.
+/// A command that a program gives beside the work of its compute stream: to other streams, such as those of
+/// collectives, a copy over the link, or a wait. Like Work, it has a meaning for any times at which the host
+/// and the streams come to it: a kernel begins when the host has launched it and its stream is free, and a
+/// recorded point is reached when its stream has done the work before.
 struct StreamCommand {
   enum class Kind : std::uint8_t {
     kKernel,      ///< `stream`, not the compute stream, runs something for `duration_ns`
