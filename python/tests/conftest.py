@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -15,6 +16,10 @@ from typing import Any
 import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
+
+# A shell ignores the interrupt in commands that it starts in the background, and so would the programs of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def build_folder() -> Path:
