@@ -88,12 +88,18 @@ TEST(BuildProgram, LeavesOutNestedOperators) {
   EXPECT_EQ(program.names[0], "aten::linear");
 }
 
-TEST(BuildProgram, SumsModelledTimesByTheFamilyOfTheInnermostOperator) {
+/// Returns a pass of two nested operators and a node with a hook.
+RecordedPass pass_with_work() {
   PassSketch sketch;
   sketch.op_begin("aten::linear").op_begin("aten::addmm").op_end().op_end();
   sketch.op_begin("AddmmBackward0").hook_begin().hook_end().op_end();
   RecordedPass pass = sketch.finish();
   pass.has_work = true;
+  return pass;
+}
+
+TEST(BuildProgram, SumsModelledTimesByTheFamilyOfTheInnermostOperator) {
+  RecordedPass pass = pass_with_work();
   Nanoseconds busy_ns = 1;  // before each event: 1, 2, 4, ...
   for (RawEvent& event : pass.events) {
     event.work = {.stream_ns = busy_ns, .path_ns = busy_ns, .busy_ns = busy_ns};
@@ -107,11 +113,7 @@ TEST(BuildProgram, SumsModelledTimesByTheFamilyOfTheInnermostOperator) {
 }
 
 TEST(BuildProgram, GivesCommandsOfStreamsToTheNextEventUnlessTheEngineGaveThem) {
-  PassSketch sketch;
-  sketch.op_begin("aten::linear").op_begin("aten::addmm").op_end().op_end();
-  sketch.op_begin("AddmmBackward0").hook_begin().hook_end().op_end();
-  RecordedPass pass = sketch.finish();
-  pass.has_work = true;
+  RecordedPass pass = pass_with_work();
   for (RawEvent& event : pass.events) event.work = {.host_ns = 1, .path_ns = 1};
   const auto kernel = [](std::int32_t event, Nanoseconds duration) {
     return StreamCommand{.stream = 1, .duration_ns = duration, .event = event, .before = {10, 0, 10}};

@@ -27,24 +27,25 @@ TEST(Step, FoldsTheTimeOfOperatorsIntoTheNextEvent) {
   EXPECT_EQ(step.compute_ns(), 4321);
 }
 
-TEST(Step, FoldsTheWorkOfOperatorsIntoTheNextEvent) {
+/// Returns an operator that allocates, with work before each of its three events.
+StepProgram relu_beside_host() {
   ProgramSketch sketch;
   sketch.op_begin("aten::relu");
   sketch.alloc(8);
   sketch.op_end("aten::relu");
   StepProgram program = sketch.program();
   program.work = {{5, 1, 6}, {5, 2, 7}, {5, 4, 9}};
+  return program;
+}
+
+TEST(Step, FoldsTheWorkOfOperatorsIntoTheNextEvent) {
+  const StepProgram program = relu_beside_host();
   const Step step(program);
   EXPECT_THAT(step.work(), ElementsAre(then(program.work[0], program.work[1]), program.work[2]));
 }
 
 TEST(Step, FoldsCommandsOfOtherStreamsIntoTheNextEvent) {
-  ProgramSketch sketch;
-  sketch.op_begin("aten::relu");
-  sketch.alloc(8);
-  sketch.op_end("aten::relu");
-  StepProgram program = sketch.program();
-  program.work = {{5, 1, 6}, {5, 2, 7}, {5, 4, 9}};
+  StepProgram program = relu_beside_host();
   StreamCommand kernel{.stream = 1, .duration_ns = 30, .event = 0, .before = {2, 0, 2}};
   StreamCommand second{.stream = 1, .duration_ns = 40, .event = 1, .before = {3, 0, 3}};
   program.stream_commands = {kernel, second};

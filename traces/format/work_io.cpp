@@ -44,18 +44,18 @@ void append_work(std::string& out, const std::vector<Work>& work) {
 }
 
 void append_stream_commands(std::string& out, const std::vector<StreamCommand>& commands) {
-  append(out, "{{\"kinds\": \"{}\",\n\"events\": ",
+  append(out, "{{\"kinds\": \"{}\",\n",
          letters(commands, kCommandLetters, [](const StreamCommand& command) { return command.kind; }));
-  append_column(out, commands, [](const StreamCommand& command) { return command.event; });
-  out += ",\n\"streams\": ";
-  append_column(out, commands, [](const StreamCommand& command) { return command.stream; });
-  out += ",\n\"points\": ";
-  append_column(out, commands, [](const StreamCommand& command) { return command.point; });
-  out += ",\n\"duration_ns\": ";
-  append_column(out, commands, [](const StreamCommand& command) { return command.duration_ns; });
-  out += ",\n\"bytes\": ";
-  append_column(out, commands, [](const StreamCommand& command) { return command.bytes; });
-  out += ",\n";
+  const auto column = [&](std::string_view name, auto field) {
+    append(out, "\"{}\": ", name);
+    append_column(out, commands, [&](const StreamCommand& command) { return command.*field; });
+    out += ",\n";
+  };
+  column("events", &StreamCommand::event);
+  column("streams", &StreamCommand::stream);
+  column("points", &StreamCommand::point);
+  column("duration_ns", &StreamCommand::duration_ns);
+  column("bytes", &StreamCommand::bytes);
   append_columns(out, commands, [](const StreamCommand& command) { return command.before; });
   out += '}';
 }

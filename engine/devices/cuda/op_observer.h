@@ -28,7 +28,9 @@ class ObservedOp final : public at::ObserverContext {
  public:
   /// `op` begins.
   ObservedOp(const at::RecordFunction& op, const GpuOperators& gpu)
-      : call_(describe_call(op)), reads_back_(reads_back(op)), unknown_reads_before_(gpu.unknown_reads()) {}
+      : call_(describe_call(op)),
+        reads_back_(reads_back(op)),
+        unknown_reads_before_(reads_back_ ? gpu.unknown_reads() : 0) {}
 
   const OpCall& call() const { return call_; }
   /// Returns true if it has read values back that the virtual GPU does not know.

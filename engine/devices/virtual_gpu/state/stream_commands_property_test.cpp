@@ -89,8 +89,8 @@ void run(const Action& action, VirtualTime& time) {
       return time.synchronise_event(event);
     case Action::Kind::kQuery:
       time.note_query(event, time.is_reached(event), 7);
-      return time.advance_host(
-          1);  // so the next query is not of a loop, which would go on until it is reached
+      // The next query is then not of a loop, which would go on until the event is reached.
+      return time.advance_host(1);
     case Action::Kind::kHostStream:
       return time.synchronise_stream(stream);
     case Action::Kind::kDevice:

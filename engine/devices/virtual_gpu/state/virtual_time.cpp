@@ -131,8 +131,7 @@ void VirtualTime::wait(StreamId stream, EventId event) {
   const std::optional<Event> waited = events_.at(event);
   if (!waited) return;
   Stream& waiting = stream_for_work(stream);
-  if (stream != nullptr && waited->point >= 0)
-    note_command(stream, {.kind = StreamCommand::Kind::kWait, .point = waited->point});
+  if (waited->point >= 0) note_command(stream, {.kind = StreamCommand::Kind::kWait, .point = waited->point});
   if (stream == nullptr) {
     note_wait(*waited);
   } else {
@@ -145,7 +144,6 @@ void VirtualTime::wait(StreamId stream, EventId event) {
 /// but the stream does not count as busy meanwhile.
 void VirtualTime::note_wait(const Event& event) {
   const Nanoseconds delay = event.time - begin_on(streams_.at(nullptr));
-  if (event.point >= 0) note_command(nullptr, {.kind = StreamCommand::Kind::kWait, .point = event.point});
   if (delay <= 0) return;
   if (event.point < 0) work_ = then(work_, {0, delay, delay, Work::kNoWait, event.is_of_copies ? 0 : delay});
   if (event.follows_collective && !event.is_of_copies) exposed_collectives_ += delay;
