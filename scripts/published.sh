@@ -2,11 +2,12 @@
 # Installs missing packages, builds, and compares the virtual GPU with published measurements of a real one: prints
 # modelled over published times and peaks by operator. docs/results/validation.md explains the table.
 #
-#   scripts/published.sh [--held-out | --left-out] [--check]
+#   scripts/published.sh [--held-out | --left-out | --measured] [--check]
 #
 #   --held-out   instead compare operators and cards that no constant was fitted to; takes a minute
 #   --left-out   instead refit the constants with one operator left out at a time, and print that operator's error
 #                and the ranges of modelled times; takes some minutes
+#   --measured   instead compare with kernels that were measured on an H100 (traces/recorded/h100); takes a minute
 #   --check      exit status 1 if a figure is outside the bounds that docs/results/validation.md states
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -14,7 +15,7 @@ set -euo pipefail
 comparison=fitted
 case ${1:-} in
 -h | --help) print_help && exit ;;
---held-out | --left-out) comparison=${1#--} && shift ;;
+--held-out | --left-out | --measured) comparison=${1#--} && shift ;;
 esac
 
 "$root/scripts/setup.sh" --python
@@ -23,5 +24,6 @@ published=$root/tests/published offprof=$root/build/offprof python=$python_tools
 case $comparison in
 fitted) "$published/compare.sh" "$offprof" "$python" "$root/out/published" "$@" ;;
 held-out) "$published/held_out.sh" "$offprof" "$python" "$root/out/published/held-out" "$@" ;;
+measured) "$published/measured.sh" "$offprof" "$python" "$root/out/published/measured" "$@" ;;
 left-out) "$python" "$published/leave_one_out.py" "$offprof" "$python" "$root/out/published/left-out" "$@" ;;
 esac

@@ -3,7 +3,7 @@
     offprof exec --device virtual:a100-80gb -- python tests/published/measure.py tests/published/liger_a100.csv OUTPUT.csv
 
 Times are taken as triton's `do_bench` took the published ones: before each pass 256 MB are set to zero, which empties
-the L2 cache of the operands, and the time is the one between two events around the pass. Memory is the peak of
+the L2 cache of the operands, and the time is the median of those between two events around the pass. Memory is the peak of
 `torch.cuda.max_memory_allocated` over a forward and a backward pass.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gc
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from operators import DEVICE, OPERATORS, Operator
 # The cache that do_bench clears: 256 MB.
 FLUSHED_ELEMENTS = 64_000_000
 
-# The first pass differs from later ones: it creates the gradients that they add to, and cuBLAS's workspaces.
+# The first pass differs from later ones: it creates the gradients that they add to, and cuBLAS's workspaces. On a
+# virtual GPU the others are alike.
 PASSES = 3
 
 
@@ -40,12 +42,12 @@ def pass_of(operator: Operator, mode: str) -> Callable[[], object]:
     return lambda: operator.backward(result)
 
 
-def milliseconds(operator: Operator, mode: str) -> float:
-    """Returns the time of a pass after the L2 cache was emptied."""
+def milliseconds(operator: Operator, mode: str, passes: int) -> float:
+    """Returns the median time of a pass after the L2 cache was emptied; the first pass does not count."""
     flushed = torch.empty(FLUSHED_ELEMENTS, dtype=torch.int, device=DEVICE)
     run = pass_of(operator, mode)
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    for _ in range(PASSES):
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(passes)]
+    for begin, end in events:
         for tensor in operator.cleared:
             tensor.grad = None
         flushed.zero_()
@@ -53,7 +55,7 @@ def milliseconds(operator: Operator, mode: str) -> float:
         run()
         end.record()
     torch.cuda.synchronize()
-    return begin.elapsed_time(end)
+    return statistics.median(begin.elapsed_time(end) for begin, end in events[1:])
 
 
 def peak_mebibytes(operator: Operator, mode: str) -> float:
@@ -65,12 +67,13 @@ def peak_mebibytes(operator: Operator, mode: str) -> float:
     return torch.cuda.max_memory_allocated() / 2**20
 
 
-def measure(row: dict[str, str]) -> float:
+def measure(row: dict[str, str], passes: int) -> float:
     """Returns the figure of this device for a row of the table."""
     operator = OPERATORS[row["kernel"]](int(row["x"].split("=")[1]), parse_options(row["shape"]))
-    figure = peak_mebibytes if row["metric"].startswith("peak allocated") else milliseconds
     try:
-        return figure(operator, row["mode"])
+        if row["metric"].startswith("peak allocated"):
+            return peak_mebibytes(operator, row["mode"])
+        return milliseconds(operator, row["mode"], passes)
     finally:
         del operator
         gc.collect()
@@ -84,17 +87,18 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--kernels", default=",".join(OPERATORS), help="names, separated by commas")
     parser.add_argument("--device", help="take the rows of this profile only")
+    parser.add_argument("--passes", type=int, default=PASSES, help="on a real GPU, 20 or more (default: %(default)s)")
     arguments = parser.parse_args()
     wanted = arguments.kernels.split(",")
     with arguments.table.open() as file:
         rows = [row for row in csv.DictReader(file) if row["kernel"] in wanted]
     if arguments.device:
         rows = [row for row in rows if row["device"] == arguments.device]
-    with arguments.output.open("w") as file:
+    with arguments.output.open("w", buffering=1) as file:
         writer = csv.DictWriter(file, [*rows[0], "modelled"])
         writer.writeheader()
         for row in rows:
-            writer.writerow(row | {"modelled": measure(row)})
+            writer.writerow(row | {"modelled": measure(row, arguments.passes)})
 
 
 if __name__ == "__main__":

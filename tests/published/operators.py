@@ -229,20 +229,128 @@ def fused_add_rms_norm(width: int, options: dict[str, str]) -> Operator:
     )
 
 
+def like_gradient(forward: Callable[[], Tensor], *cleared: Tensor) -> Operator:
+    """An operator whose result has a gradient that exists before it. The gradients of `cleared` are dropped."""
+    gradient = torch.randn_like(forward())
+    return Operator(forward, lambda y: y.backward(gradient, retain_graph=True), cleared)
+
+
+def leaf(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    return torch.randn(shape, dtype=dtype, device=DEVICE, requires_grad=True)
+
+
+def linear(width: int, options: dict[str, str]) -> Operator:
+    """A linear layer to `N` features; the product of each pass is of M x N x width."""
+    x, weight = (leaf(int(options[rows]), width, dtype=dtype_of(options)) for rows in "MN")
+    return like_gradient(lambda: nn.functional.linear(x, weight), x, weight)
+
+
+def attention(length: int, options: dict[str, str]) -> Operator:
+    """Scaled dot-product attention as PyTorch chooses it: flash attention for 16-bit types."""
+    shape = (int(options["B"]), int(options["H"]), length, int(options["D"]))
+    tensors = [leaf(*shape, dtype=dtype_of(options)) for _ in range(3)]
+    causal = options["causal"] == "1"
+    return like_gradient(lambda: nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal), *tensors)
+
+
+def elementwise(function: Callable[[Tensor], Tensor]) -> Callable[[int, dict[str, str]], Operator]:
+    """An operator over the elements of a matrix of `M` rows."""
+
+    def make(width: int, options: dict[str, str]) -> Operator:
+        x = leaf(int(options["M"]), width, dtype=dtype_of(options))
+        return like_gradient(lambda: function(x), x)
+
+    return make
+
+
+def layer_of(layer: nn.Module, shape: tuple[int, ...], dtype: torch.dtype) -> Operator:
+    """A layer with its weights in the type of its input."""
+    layer, x = layer.to(DEVICE, dtype), leaf(*shape, dtype=dtype)
+    return like_gradient(lambda: layer(x), x, *layer.parameters())
+
+
+def row_layer(make: Callable[[int], nn.Module]) -> Callable[[int, dict[str, str]], Operator]:
+    """A layer over the last dimension of a matrix of `M` rows."""
+    return lambda width, options: layer_of(make(width), (int(options["M"]), width), dtype_of(options))
+
+
+def image_layer(make: Callable[[int, dict[str, str]], nn.Module]) -> Callable[[int, dict[str, str]], Operator]:
+    """A layer over `B` images of H x H pixels with as many channels as `x`."""
+
+    def operator(channels: int, options: dict[str, str]) -> Operator:
+        shape = (int(options["B"]), channels, int(options["H"]), int(options["H"]))
+        return layer_of(make(channels, options), shape, dtype_of(options))
+
+    return operator
+
+
+def convolution(channels: int, options: dict[str, str]) -> nn.Module:
+    kernel = int(options["K"])
+    return nn.Conv2d(channels, int(options["N"]), kernel, padding=kernel // 2, bias=False)
+
+
+def binary(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[int, dict[str, str]], Operator]:
+    """An operator of two matrices of `M` rows."""
+
+    def make(width: int, options: dict[str, str]) -> Operator:
+        a, b = (leaf(int(options["M"]), width, dtype=dtype_of(options)) for _ in range(2))
+        return like_gradient(lambda: function(a, b), a, b)
+
+    return make
+
+
+def adamw(count: int, options: dict[str, str]) -> Operator:
+    """A step of AdamW over `count` matrices of N x N."""
+    size, dtype = int(options["N"]), dtype_of(options)
+    parameters = [nn.Parameter(torch.randn(size, size, dtype=dtype, device=DEVICE)) for _ in range(count)]
+    for parameter in parameters:
+        parameter.grad = torch.randn_like(parameter)
+    optimizer = torch.optim.AdamW(parameters, lr=1e-4, **{options["kind"]: True})
+    return Operator(optimizer.step, lambda _: None)
+
+
+def nll(vocabulary: int, options: dict[str, str]) -> Operator:
+    """Cross entropy over logits in a 16-bit type, as a head without a cast gives them."""
+    x = leaf(rows_of(options), vocabulary, dtype=dtype_of(options))
+    target = torch.randint(vocabulary, (rows_of(options),), device=DEVICE)
+    return Operator(lambda: nn.functional.cross_entropy(x, target), lambda y: y.backward(retain_graph=True), (x,))
+
+
 OPERATORS: dict[str, Callable[[int, dict[str, str]], Operator]] = {
+    "adamw": adamw,
+    "add": binary(torch.add),
+    "attention": attention,
+    "batch_norm": image_layer(lambda channels, _: nn.BatchNorm2d(channels)),
+    "cast": elementwise(lambda x: x.float()),
+    "concatenate": binary(lambda a, b: torch.cat((a, b), dim=-1)),
+    "convolution": image_layer(convolution),
     "cross_entropy": cross_entropy,
+    "cross_entropy_16": nll,
+    "dropout": elementwise(lambda x: nn.functional.dropout(x, 0.1)),
     "embedding": embedding,
     "fused_add_rms_norm": fused_add_rms_norm,
     "fused_linear_cross_entropy": fused_linear_cross_entropy,
     "geglu": geglu,
+    "gelu": elementwise(nn.functional.gelu),
     "group_norm": group_norm,
     "jsd": jsd,
     "kl_div": kl_div,
     "layer_norm": layer_norm,
+    "layer_norm_own": row_layer(nn.LayerNorm),
+    "linear": linear,
+    "log_softmax": elementwise(lambda x: x.log_softmax(-1)),
+    "max_pool": image_layer(lambda *_: nn.MaxPool2d(2)),
+    "mean": elementwise(lambda x: x.mean(-1)),
+    "multiply": binary(torch.mul),
     "relu_squared": relu_squared,
+    "relu": elementwise(torch.relu),
     "rms_norm": rms_norm,
+    "rms_norm_fused": row_layer(nn.RMSNorm),
     "rope": rope,
+    "silu": elementwise(nn.functional.silu),
     "softmax": softmax,
+    "sum_columns": elementwise(lambda x: x.sum(0)),
     "swiglu": swiglu,
+    "transpose": elementwise(lambda x: x.t().contiguous()),
     "tvd": tvd,
 }

@@ -3,7 +3,8 @@
     python3 tests/published/report.py OUTPUT.csv... [--profile PROFILE.json] [--check]
 
 OUTPUT.csv is written by measure.py. Prints the ratio to the published figure by operator: for times, as they are and
-adjusted; for memory, the number of equal rows. Rows of held_out.csv name their card, and are listed by it.
+adjusted; for memory, the number of equal rows. Rows of held_out.csv name their card, and are listed by it. Rows of
+measure_kernels.py need no adjustment.
 
 Two differences between the published measurement and a call of PyTorch 2.11 are added to the times, from figures of
 the profile:
@@ -49,6 +50,7 @@ class Bounds:
 
 FITTED = Bounds((0.95, 1.05), 0.9, 1)
 HELD_OUT = Bounds((0.9, 1.1), 0.75, 0.9)
+OF_KERNELS = Bounds((0.95, 1.05), 0.8, 0.94)
 
 # PyTorch 2.11 looks up embeddings in another kernel (vectorized_gather_kernel) than that of 2024.
 OTHER_KERNELS = {"embedding"}
@@ -63,8 +65,15 @@ def targets(row: dict[str, str]) -> int:
     return int(row["x"].split("=")[1]) if row["kernel"] == "fused_linear_cross_entropy" else 0
 
 
+def is_of_kernels(row: dict[str, str]) -> bool:
+    """Returns true for a row that measure_kernels.py has measured with the PyTorch of today."""
+    return row["metric"].startswith("kernels")
+
+
 def adjustment_ms(row: dict[str, str], profile: dict, written_share: float = WRITTEN_SHARE) -> float:
     """Returns the time that the published measurement has beyond a call of PyTorch 2.11."""
+    if is_of_kernels(row):
+        return 0
     memory = profile["memory"]
     bandwidth = memory["bytes_per_second"] * profile["efficiency"]["memory"]
     written = written_share * memory["l2_cache_bytes"] / bandwidth * 1e3
@@ -142,19 +151,20 @@ def main() -> int:
         plain.setdefault(name_of(row), []).append(figure / published)
         ratio = (figure + adjustment_ms(row, profile_of(row, arguments.profile))) / published
         adjusted.setdefault(name_of(row), []).append(ratio)
-        if row["kernel"] not in OTHER_KERNELS:
+        if row["kernel"] not in OTHER_KERNELS or is_of_kernels(row):
             bounded.append(ratio)
     memory = [float(row["modelled"]) / float(row["published"]) for row in rows if not is_time(row)]
     print("| operator | rows | modelled / published | adjusted | from, to | within 20 % |\n|---|---|---|---|---|---|")
     for name in plain:
         print(line(name, plain[name], adjusted[name]))
     print(line("all", *(list(itertools.chain.from_iterable(ratios.values())) for ratios in (plain, adjusted))))
-    print(f"\nmemory: {within(memory, ROUNDING)} of {len(memory)} rows equal")
+    print(f"\nmemory: {within(memory, ROUNDING)} of {len(memory)} rows equal" if memory else "")
     print(
         f"times with bounds: {len(bounded)} rows, geometric mean {mean(bounded):.3f}, "
         f"{within(bounded, NEAR)} within {NEAR:.0%}, {within(bounded, FAR)} within {FAR:.0%}"
     )
-    found = failures(bounded, memory, HELD_OUT if "device" in rows[0] else FITTED)
+    bounds = OF_KERNELS if is_of_kernels(rows[0]) else HELD_OUT if "device" in rows[0] else FITTED
+    found = failures(bounded, memory, bounds)
     for failure in found:
         print(f"out of bounds: {failure}", file=sys.stderr)
     return 1 if arguments.check and found else 0

@@ -40,6 +40,14 @@ std::int64_t elements_in_memory(const at::Tensor& tensor) {
   return 1;
 }
 
+/// Returns the distance of elements along the last dimension that has several.
+Bytes step_bytes(const at::Tensor& tensor) {
+  if (tensor.layout() != at::kStrided) return 0;
+  for (std::int64_t i = tensor.dim(); i-- > 0;)
+    if (tensor.size(i) > 1) return tensor.stride(i) * static_cast<Bytes>(tensor.element_size());
+  return static_cast<Bytes>(tensor.element_size());
+}
+
 void add_operand(OpCall& call, const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   OperandShape& operand = call.operands.emplace_back();
@@ -47,12 +55,14 @@ void add_operand(OpCall& call, const at::Tensor& tensor) {
   operand.sizes = tensor.sizes().vec();
   operand.element_bytes = static_cast<Bytes>(tensor.element_size());
   operand.bytes = elements_in_memory(tensor) * operand.element_bytes;
+  operand.step_bytes = step_bytes(tensor);
 }
 
 void add_operands(OpCall& call, const c10::IValue& value) {
   if (value.isTensor()) {
     add_operand(call, value.toTensor());
   } else if (value.isTensorList()) {
+    if (call.list_length == 0) call.list_length = value.toTensorVector().size();
     for (const at::Tensor& tensor : value.toTensorVector()) add_operand(call, tensor);
   }
 }
@@ -88,6 +98,15 @@ bool is_causal(const at::RecordFunction& op) {
   return false;
 }
 
+/// Returns of how many of input and weight a convolution's backward is asked for the gradient.
+double convolution_gradients(const at::RecordFunction& op) {
+  constexpr std::size_t kMask = 10;  // output_mask, in native_functions.yaml
+  if (std::string_view(op.name()) != "aten::convolution_backward" || op.inputs().size() <= kMask) return 2;
+  const c10::IValue& mask = op.inputs()[kMask];
+  if (!mask.isBoolList() || mask.toBoolList().size() < 2) return 2;
+  return (mask.toBoolList()[0] ? 1.0 : 0.0) + (mask.toBoolList()[1] ? 1.0 : 0.0);
+}
+
 bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
   return value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == type;
 }
@@ -103,6 +122,7 @@ OpCall describe_call(const at::RecordFunction& op) {
     if (reads_again(op, i)) call.operands.back().bytes = 0;
   }
   call.is_causal = is_causal(op);
+  call.gradients = convolution_gradients(op);
   return call;
 }
 

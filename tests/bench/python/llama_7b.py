@@ -1,6 +1,6 @@
 """Trains a model of the shape of Llama 2 7B for a few steps on random tokens, in bfloat16 with AdamW.
 
-The numbers do not exist on a virtual GPU, so the weights are what the device's memory holds.
+The weights are drawn on the device. Their numbers do not exist on a virtual GPU.
 """
 
 import argparse
@@ -8,7 +8,7 @@ import argparse
 import torch
 from torch import nn
 
-VOCABULARY, WIDTH, HIDDEN, HEADS, BLOCKS = 32000, 4096, 11008, 32, 32
+VOCABULARY, WIDTH, HIDDEN, HEADS = 32000, 4096, 11008, 32
 
 
 class Attention(nn.Module):
@@ -48,10 +48,10 @@ class Block(nn.Module):
 class Llama(nn.Module):
     """The language model; returns the loss of predicting each next token."""
 
-    def __init__(self) -> None:
+    def __init__(self, blocks: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(BLOCKS))
+        self.blocks = nn.ModuleList(Block() for _ in range(blocks))
         self.norm = nn.RMSNorm(WIDTH)
         self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
 
@@ -82,11 +82,14 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=60, help="optimizer steps (default: %(default)s)")
     options.add_argument("--batch", type=int, default=2, help="sequences in a step (default: %(default)s)")
     options.add_argument("--length", type=int, default=2048, help="tokens of a sequence (default: %(default)s)")
+    options.add_argument("--blocks", type=int, default=32, help="transformer blocks (default: %(default)s)")
     arguments = options.parse_args()
     torch.set_default_dtype(torch.bfloat16)
     with torch.device("meta"):
-        model = Llama()
+        model = Llama(arguments.blocks)
     model = model.to_empty(device="cuda")
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.02) if weight.dim() > 1 else nn.init.ones_(weight)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
     for _ in range(arguments.steps):
         tokens = torch.randint(0, VOCABULARY, (arguments.batch, arguments.length), device="cuda")

@@ -41,7 +41,7 @@ double peak_of(const DeviceProfile& profile, const OpWork& work) {
 /// profile. The rest is read off FlashAttention-2's figures for A100 and H100 (Dao 2023;
 /// flash2_a100_fwd_bwd_benchmark.png, flash3_fp16_fwd.png of Dao-AILab/flash-attention): heads of width 64,
 /// the rise with the length of the sequence, which is slower with a causal mask, and backward.
-double attention_share(const DeviceProfile& profile, const AttentionShape& shape) {
+double flash_attention_share(const DeviceProfile& profile, const AttentionShape& shape) {
   constexpr double kNarrowWidth = 64, kNarrowShare = 0.84, kBackwardShare = 0.83;
   constexpr double kHalfPositions = 150, kHalfPositionsCausal = 500;
   const double half = shape.is_causal ? kHalfPositionsCausal : kHalfPositions;
@@ -49,9 +49,41 @@ double attention_share(const DeviceProfile& profile, const AttentionShape& shape
          (shape.is_backward ? kBackwardShare : 1) * shape.positions / (shape.positions + half);
 }
 
-double compute_share(const DeviceProfile& profile, const OpWork& work) {
+/// The same of cuDNN's kernels, which PyTorch chooses on compute capability 9.0 and 10.0: a share of what
+/// matrix products reach. From cuDNN 9.19 on an H100 (traces/recorded/h100/kernels.csv).
+double cudnn_attention_share(const DeviceProfile& profile, const AttentionShape& shape) {
+  constexpr double kOfProducts = 0.89, kNarrowWidth = 64, kNarrowShare = 0.75, kBackwardShare = 0.76;
+  constexpr double kHalfPositions = 150, kHalfPositionsCausal = 850;
+  const double half = shape.is_causal ? kHalfPositionsCausal : kHalfPositions;
+  return profile.compute_efficiency * kOfProducts * (shape.width <= kNarrowWidth ? kNarrowShare : 1) *
+         (shape.is_backward ? kBackwardShare : 1) * shape.positions / (shape.positions + half);
+}
+
+/// The same of efficient attention in float32, as a share of the peak without tensor cores; also from there.
+double float32_attention_share(const DeviceProfile& profile, const AttentionShape& shape) {
+  constexpr double kOfProducts = 0.75, kHalfPositions = 400;
+  return profile.compute_efficiency * kOfProducts * shape.positions / (shape.positions + kHalfPositions);
+}
+
+double attention_share(const DeviceProfile& profile, const OpWork& work) {
   const bool has_16_bits = work.dtype == "bfloat16" || work.dtype == "float16";
-  if (work.attention && has_16_bits) return attention_share(profile, *work.attention);
+  if (!has_16_bits) return float32_attention_share(profile, *work.attention);
+  return work.attention->is_cudnn ? cudnn_attention_share(profile, *work.attention)
+                                  : flash_attention_share(profile, *work.attention);
+}
+
+/// Share of what matrix products reach of the same size. Parts of images are gathered while they are
+/// multiplied; filters with few channels are padded, and loaded by shorter instructions. From cuDNN 9.19 on
+/// an H100.
+double convolution_share(const DeviceProfile& profile, const ConvolutionShape& shape) {
+  constexpr double kOfProducts = 0.8, kLeastChannels = 8, kFewChannelsShare = 0.1;
+  return kOfProducts * tile_share(shape.product, profile.multiprocessors) *
+         (shape.channels < kLeastChannels ? kFewChannelsShare : 1);
+}
+
+double compute_share(const DeviceProfile& profile, const OpWork& work) {
+  if (work.attention) return attention_share(profile, work);
+  if (work.convolution) return profile.compute_efficiency * convolution_share(profile, *work.convolution);
   return profile.compute_efficiency * (work.product ? tile_share(*work.product, profile.multiprocessors) : 1);
 }
 
@@ -80,7 +112,10 @@ double memory_seconds(const DeviceProfile& profile, const KernelLaunch& launch, 
   const double use = resident * kernel.bytes_per_block / static_cast<double>(profile.l2_cache_bytes);
   const double bytes = static_cast<double>(kernel.work.bytes) +
                        static_cast<double>(kernel.bytes_read_again) * (1 - hit_share(use));
-  const double by_peak = profile.memory_bytes_per_second * profile.memory_efficiency;
+  const double busy_share = kernel.most_multiprocessors > 0
+                                ? std::min(1.0, kernel.most_multiprocessors / profile.multiprocessors)
+                                : 1;
+  const double by_peak = profile.memory_bytes_per_second * profile.memory_efficiency * busy_share;
   const double by_threads = kernel.has_unknown_launch
                                 ? by_peak
                                 : resident * launch.threads_per_block() * kBytesOnTheWay *
@@ -88,10 +123,31 @@ double memory_seconds(const DeviceProfile& profile, const KernelLaunch& launch, 
   return bytes / std::min(by_peak, by_threads);
 }
 
-double element_seconds(const DeviceProfile& profile, const KernelWork& kernel) {
+/// Returns the elements that all multiprocessors load and store one by one in a second.
+double elements_per_second(const DeviceProfile& profile) {
   constexpr double kHertzPerKilohertz = 1e3;
-  return kernel.single_elements /
-         (profile.elements_per_cycle * profile.multiprocessors * profile.clock_khz * kHertzPerKilohertz);
+  return profile.elements_per_cycle * profile.multiprocessors * profile.clock_khz * kHertzPerKilohertz;
+}
+
+double element_seconds(const DeviceProfile& profile, const KernelLaunch& launch, const KernelWork& kernel) {
+  double per_second = elements_per_second(profile);
+  if (kernel.single_elements_on_the_way > 0) {
+    const double on_the_way =
+        resident_blocks(profile, launch) * launch.threads_per_block() * kernel.single_elements_on_the_way;
+    per_second = std::min(
+        per_second, on_the_way * kNanosecondsPerSecond / static_cast<double>(profile.memory_latency_ns));
+  }
+  return kernel.single_elements / per_second;
+}
+
+/// Returns the time of the kernels that reorder the operands of a convolution.
+double reorder_seconds(const DeviceProfile& profile, const ConvolutionShape& shape) {
+  constexpr double kElementShare = 1 / 1.5;  // of the time of an elementwise kernel with three operands
+  const double by_memory = static_cast<double>(shape.reordered_bytes) /
+                           (profile.memory_bytes_per_second * profile.memory_efficiency);
+  const double by_elements = kElementShare * shape.reordered_elements / elements_per_second(profile);
+  return std::max(by_memory, by_elements) +
+         shape.reorders * static_cast<double>(profile.kernel_ns) / kNanosecondsPerSecond;
 }
 
 }  // namespace
@@ -99,9 +155,9 @@ double element_seconds(const DeviceProfile& profile, const KernelWork& kernel) {
 Nanoseconds modelled_time(const DeviceProfile& profile, const KernelLaunch& launch,
                           const KernelWork& kernel) {
   const double loads = kernel.dependent_loads * static_cast<double>(profile.memory_latency_ns);
-  const double seconds =
-      std::max({compute_seconds(profile, kernel.work), memory_seconds(profile, launch, kernel),
-                element_seconds(profile, kernel)});
+  double seconds = std::max({compute_seconds(profile, kernel.work), memory_seconds(profile, launch, kernel),
+                             element_seconds(profile, launch, kernel)});
+  if (kernel.work.convolution) seconds += reorder_seconds(profile, *kernel.work.convolution);
   const double work_ns = std::max(seconds * kNanosecondsPerSecond, loads);
   return std::min(profile.kernel_ns + to_whole(work_ns), kLongestMeasured);
 }

@@ -78,11 +78,11 @@ TEST(KernelCost, AKernelWithSmallArgumentsTakesTheShortestTime) {
 }
 
 TEST(KernelCost, Float32ConvolutionsRunAtTheTf32Rate) {
-  const KernelCost cost(round_profile(), {});
   const OpCall op{"aten::cudnn_convolution",
-                  {{"float32", {1, 100, 10, 10}, 40000}, {"float32", {100, 100, 10, 10}, 4000000}}};
-  // 2 * 10^4 outputs * 10^4 elements of a filter, at 4 TFLOP/s.
-  EXPECT_EQ(cost.time_of({}, &op, 40000, true).duration, 51000);
+                  {{"float32", {1, 1024, 16, 16}, 1 << 20, 4}, {"float32", {1024, 1024, 1, 1}, 4 << 20, 4}}};
+  // 2 * 2^18 outputs * 2^10 elements of a filter at 4 TFLOP/s, of which convolutions reach 0.8.
+  const Nanoseconds duration = KernelCost(round_profile(), {}).time_of({}, &op, 1 << 20, true).duration;
+  EXPECT_NEAR(static_cast<double>(duration), 1000 + 134218 / 0.8, 1);
 }
 
 TEST(KernelCost, DtypesMissingInTheProfileRunAtTheFloat32Rate) {

@@ -47,6 +47,37 @@ Work row_passes(std::size_t inputs, std::size_t repeated, Bytes times) {
   };
 }
 
+/// Wraps `work`: each element of the first operand takes at least `share` of the time of an elementwise
+/// kernel, since it is converted, or its exponential computed, and threads wait for each other's sums.
+Work at_least(double share, Work work) {
+  return [share, work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+    KernelWork kernel = work(launch, op, allocated);
+    if (!op.operands.empty()) kernel.single_elements = share * elements_of(op.operands.front());
+    return kernel;
+  };
+}
+
+/// Each block takes a chunk of a tensor of the list, four elements of a thread at a time
+/// (MultiTensorApply.cuh, kChunkSize, kBlockSize, kILP). A launch has few blocks, and the next one begins
+/// once all are done.
+KernelWork chunks_of_lists(const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+  constexpr double kChunk = 65536, kThreads = 512, kElementsOfThread = 4;
+  constexpr double kBandwidthShare = 0.9;  // of one launch after the other; on an H100
+  double chunks = 0, largest = 0;
+  for (std::size_t i = 0; i < std::min(op.list_length, op.operands.size()); ++i) {
+    const double elements = elements_of(op.operands[i]);
+    chunks += std::ceil(elements / kChunk);
+    largest = std::max(largest, std::min(elements, kChunk));
+  }
+  if (chunks == 0) return {};
+  const auto bytes = static_cast<double>(work_of(op, allocated).bytes);
+  KernelWork kernel{.has_unknown_launch = true};
+  kernel.work.bytes = static_cast<Bytes>(bytes * std::min(1.0, launch.blocks() / chunks) / kBandwidthShare);
+  const double loads = op.name.find("_fused_") != std::string_view::npos ? 2 : 1;
+  kernel.dependent_loads = loads * std::ceil(largest / (kThreads * kElementsOfThread));
+  return kernel;
+}
+
 /// Reads (gradient, result) once, the gradient `times` more, and writes the gradient of the input. The
 /// operator may have allocated their product too.
 Work gradient_of_softmax(Bytes times) {
@@ -80,6 +111,58 @@ Work reading_singly(std::size_t inputs) {
   };
 }
 
+/// Wraps `work`: a thread of a batch norm loads few elements ahead, which limits kernels of few blocks.
+Work of_batch_norm(Work work) {
+  return [work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+    constexpr double kElementsOnTheWay = 1.5;  // on an H100
+    KernelWork kernel = work(launch, op, allocated);
+    kernel.single_elements_on_the_way = kElementsOnTheWay;
+    return kernel;
+  };
+}
+
+/// The same, and writes the allocated result, with `share` of the time of an elementwise kernel for each
+/// element of operand `counted`.
+Work element_passes(std::size_t inputs, std::size_t counted, double share) {
+  return [=](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+    KernelWork kernel = one_pass(inputs)(launch, op, allocated);
+    if (counted < op.operands.size()) kernel.single_elements = share * elements_of(op.operands[counted]);
+    return kernel;
+  };
+}
+
+/// Reads all operands and writes the allocated result. The address of each element is calculated from its
+/// place in all dimensions.
+KernelWork concatenation(const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+  constexpr double kShare = 1.35;
+  KernelWork kernel = one_pass(op.operands.size())(launch, op, allocated);
+  for (const OperandShape& operand : op.operands) kernel.single_elements += kShare * elements_of(operand);
+  kernel.has_unknown_launch = true;
+  return kernel;
+}
+
+/// A sum, mean or maximum of the first operand. The result has half of its elements at most; what else is
+/// allocated is a workspace, of which little is used (Reduce.cuh).
+KernelWork reduction(const KernelLaunch&, const OpCall& op, Bytes allocated) {
+  constexpr double kBandwidthShare = 0.85;  // of kernels that read only; on an H100
+  const Bytes read = bytes_of(op, 0);
+  const auto bytes = static_cast<double>(read + std::min(allocated, read / 2));
+  return {.work = {.bytes = static_cast<Bytes>(bytes / kBandwidthShare)}, .has_unknown_launch = true};
+}
+
+/// cuDNN's batch norm: one block for each channel goes through it `passes` times.
+Work by_channels(std::size_t inputs, Bytes passes) {
+  return [=](const KernelLaunch& launch, const OpCall& op, Bytes) {
+    KernelWork kernel = one_pass(inputs)(launch, op, bytes_of(op, 0));
+    kernel.bytes_read_again = (passes - 1) * reading(inputs)(launch, op, 0).work.bytes;
+    kernel.bytes_per_block = static_cast<double>(kernel.work.bytes);
+    kernel.has_unknown_launch = true;
+    if (!op.operands.empty() && op.operands.front().sizes.size() > 1)
+      kernel.most_multiprocessors = static_cast<double>(op.operands.front().sizes[1]);
+    return kernel;
+  };
+}
+
 /// One block whose threads go through the targets together; each takes `loads` dependent loads for one.
 Work targets_by_one_block(std::size_t target, double loads) {
   return [=](const KernelLaunch& launch, const OpCall& op, Bytes) {
@@ -92,13 +175,13 @@ Work targets_by_one_block(std::size_t target, double loads) {
 const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
   static const std::map<std::string_view, Work, std::less<>> table = {
       // A row stays in registers or in shared memory, or else is read three times: for its maximum, for the
-      // sum,
-      // and for the result.
-      {"softmax_warp_forward", one_pass(1)},
-      {"cunn_SoftMaxForwardReg", one_pass(1)},
-      {"cunn_SoftMaxForwardSmem", one_pass(1)},
-      {"cunn_SoftMaxForward", row_passes(1, 1, 2)},
-      {"cunn_SoftMaxForwardGmem", row_passes(1, 1, 2)},
+      // sum, and for the result. Shares of the time of an elementwise kernel are those of an H100
+      // (traces/recorded/h100/kernels.csv).
+      {"softmax_warp_forward", at_least(0.8, one_pass(1))},
+      {"cunn_SoftMaxForwardReg", at_least(1.1, one_pass(1))},
+      {"cunn_SoftMaxForwardSmem", at_least(0.8, one_pass(1))},
+      {"cunn_SoftMaxForward", at_least(0.8, row_passes(1, 1, 2))},
+      {"cunn_SoftMaxForwardGmem", at_least(0.8, row_passes(1, 1, 2))},
       // (gradient, result): the gradient is read for its sum and for the result.
       {"softmax_warp_backward", gradient_of_softmax(0)},
       {"cunn_SoftMaxBackwardSmem", gradient_of_softmax(0)},
@@ -106,19 +189,32 @@ const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
       {"nll_loss_forward_reduce_cuda_kernel_2d", targets_by_one_block(1, 2)},
       {"nll_loss_backward_reduce_cuda_kernel_2d", targets_by_one_block(2, 1)},
       // Moments, then the result.
-      {"vectorized_layer_norm_kernel", row_passes(1, 1, 1)},
-      {"vectorized_rms_norm_kernel", row_passes(1, 1, 1)},
-      {"RowwiseMomentsCUDAKernel", reading_singly(1)},
+      {"vectorized_layer_norm_kernel", at_least(0.75, row_passes(1, 1, 1))},
+      {"vectorized_rms_norm_kernel", at_least(0.75, row_passes(1, 1, 1))},
+      {"RowwiseMomentsCUDAKernel", at_least(1.2, reading(1))},
       {"LayerNormForwardCUDAKernel", one_pass(1)},
       // (gradient, input): both for their sums and for the result.
       {"layer_norm_grad_input_kernel", gradient_of_normalized},
-      {"layer_norm_grad_input_kernel_vectorized", gradient_of_normalized},
+      {"layer_norm_grad_input_kernel_vectorized", at_least(1.05, gradient_of_normalized)},
       {"ComputeInternalGradientsCUDAKernel", reading_singly(2)},
       {"GammaBetaBackwardSimpleCUDAKernel", reading(2)},
       {"GammaBetaBackwardCUDAKernel", reading(2)},
       {"GammaBetaBackwardCUDAKernel_32x32", reading(2)},
-      {"GammaBetaBackwardCUDAKernelTemplate", reading(2)},
-      {"cuComputePartGradGammaBeta", reading(2)}};
+      {"GammaBetaBackwardCUDAKernelTemplate", at_least(0.7, reading(2))},
+      {"cuComputePartGradGammaBeta", reading(2)},
+      // Moments, then the result; one block for each channel.
+      {"batch_norm_collect_statistics_kernel", of_batch_norm(reading_singly(1))},
+      {"batch_norm_transform_input_kernel", element_passes(1, 0, 1)},
+      // (gradient, input): both for their sums and for the result.
+      {"batch_norm_backward_kernel", of_batch_norm(element_passes(2, 0, 2))},
+      {"cudnnBatchNormalizationForwardTrainingEx", by_channels(1, 2)},
+      {"cudnnBatchNormalizationBackwardEx", by_channels(2, 3)},
+      // An output looks at each input below it, and in backward, an input at each output above it.
+      {"max_pool_forward_nchw", element_passes(1, 0, 1)},
+      {"max_pool_backward_nchw", element_passes(3, 1, 3)},
+      {"reduce_kernel", reduction},
+      {"CatArrayBatchedCopy", concatenation},
+      {"multi_tensor_apply_kernel", chunks_of_lists}};
   return table;
 }
 
@@ -142,11 +238,34 @@ double result_elements(const OpCall& op, Bytes allocated) {
   return allocated > 0 && gathers(op.name) ? of_allocated : std::max(largest, of_allocated);
 }
 
+/// Returns the time that an elementwise kernel takes for an element with so many operands, the result among
+/// them, as a share of the time with three. Its address costs as much as an operand. On an H100.
+double share_with(double operands) {
+  constexpr double kOperands = 3, kAddress = 1;
+  return (kAddress + operands) / (kAddress + kOperands);
+}
+
+/// Returns that share for an operator. Neighbours of an operand that is transposed by a copy are not
+/// adjacent: each is in another sector of the L2 cache.
+double share_of_elements(std::string_view kernel, const OpCall& op, Bytes allocated) {
+  constexpr double kTransposedShare = 2.5, kSectorBytes = 32;
+  if (kernel == "unrolled_elementwise_kernel") return 1;  // converts each operand by its type
+  double operands = allocated > 0 || (op.name.ends_with('_') && !is_overwriting(op.name)) ? 1 : 0;
+  for (const OperandShape& operand : op.operands) operands += operand.sizes.empty() ? 0 : 1;
+  const double share = share_with(operands);
+  if (op.name != "aten::copy_" || op.operands.size() < 2) return share;
+  const OperandShape &to = op.operands[0], &from = op.operands[1];
+  if (to.is_transposed() == from.is_transposed()) return share;
+  const auto step = static_cast<double>(std::max(to.step_bytes, from.step_bytes));
+  return std::max(share, kTransposedShare * std::min(1.0, step / kSectorBytes));
+}
+
 /// Returns the work of the kernel of a group norm that computes its result, or the gradient of its input,
 /// from the moments of the groups (group_norm_kernel.cu). Others of its kernels have an element for each
 /// channel of a sample; a thread has at most 4 elements.
 std::optional<KernelWork> group_norm_result(const KernelLaunch& launch, const OpCall& op) {
   constexpr double kElementsOfThread = 4;
+  constexpr double kOperandsForward = 4, kOperandsBackward = 5;  // factors of groups and channels too
   const bool is_backward = op.name == "aten::native_group_norm_backward";
   if (!is_backward && op.name != "aten::native_group_norm") return std::nullopt;
   if (op.operands.empty() || !is_not_vectorized(base_name(launch.name))) return std::nullopt;
@@ -154,7 +273,7 @@ std::optional<KernelWork> group_norm_result(const KernelLaunch& launch, const Op
   if (launch.blocks() * launch.threads_per_block() * kElementsOfThread < elements) return std::nullopt;
   KernelWork kernel = reading(is_backward ? 2 : 1)(launch, op, 0);
   kernel.work.bytes += bytes_of(op, 0);
-  kernel.single_elements = elements;
+  kernel.single_elements = elements * share_with(is_backward ? kOperandsBackward : kOperandsForward);
   return kernel;
 }
 
@@ -167,7 +286,8 @@ KernelWork first_of_operator(const KernelLaunch& launch, const OpCall& op, Bytes
   KernelWork kernel{.work = work_of(op, allocated), .has_unknown_launch = true};
   kernel.bytes_read_again = read_again(op);
   kernel.bytes_per_block = static_cast<double>(kernel.work.bytes);
-  if (is_not_vectorized(base_name(launch.name))) kernel.single_elements = result_elements(op, allocated);
+  if (const auto name = base_name(launch.name); is_not_vectorized(name))
+    kernel.single_elements = share_of_elements(name, op, allocated) * result_elements(op, allocated);
   if (op.name == "aten::embedding_dense_backward" && !op.operands.empty())
     kernel.single_elements = kEmbeddingBackwardKernels * elements_of(op.operands.front());
   return kernel;

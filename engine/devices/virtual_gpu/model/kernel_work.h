@@ -15,7 +15,10 @@ struct KernelWork {
   /// costs no traffic if the L2 cache holds what the resident blocks use.
   Bytes bytes_read_again = 0;
   double bytes_per_block = 0;
-  double single_elements = 0;  ///< elements of a result that a thread loads and stores one by one
+  double single_elements = 0;       ///< elements of a result that a thread loads and stores one by one
+  double most_multiprocessors = 0;  ///< that it can keep busy; 0: all
+  /// which a thread has loaded and not stored yet; 0: enough to keep the multiprocessors busy
+  double single_elements_on_the_way = 0;
   double dependent_loads = 0;  ///< loads that the slowest thread makes one after the other
   /// the launch sizes say nothing about the number of threads: the kernels of a library, or of a whole
   /// operator
@@ -27,8 +30,10 @@ struct KernelWork {
 ///
 /// Kernels of PyTorch whose passes over memory were read in their sources (aten/src/ATen/native/cuda, version
 /// 2.11) have work of their own: softmax (SoftMax.cu, PersistentSoftmax.cuh), layer norm
-/// (layer_norm_kernel.cu), group norm (group_norm_kernel.cu), the negative log-likelihood loss (Loss.cu). For
-/// any other kernel, the work of the operator belongs to its first launch, and the later ones have none.
+/// (layer_norm_kernel.cu), group norm (group_norm_kernel.cu), batch norm (Normalization.cuh), max pooling
+/// (DilatedMaxPool2d.cu), the negative log-likelihood loss (Loss.cu), operators on lists
+/// (MultiTensorApply.cuh). For any other kernel, the work of the operator belongs to its first launch, and
+/// the later ones have none.
 KernelWork work_of_kernel(const KernelLaunch& launch, const OpCall& op, Bytes allocated, bool first);
 
 }  // namespace offprof

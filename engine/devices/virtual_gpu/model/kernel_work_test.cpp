@@ -80,16 +80,67 @@ TEST(KernelWork, CountsTheElementsOfAnOuterBroadcast) {
   EXPECT_EQ(work_of_kernel({.name = "elementwise_kernel"}, op, 64 * kMiB, true).single_elements, 4096 * 4096);
 }
 
+constexpr double kElements = 256 * (32 << 10);
+
+double elements_of_copy(Bytes step_bytes) {
+  OperandShape from = kRows;
+  from.step_bytes = step_bytes;
+  OperandShape to = kRows;
+  to.step_bytes = 4;
+  return work_of_kernel({.name = "elementwise_kernel"}, {"aten::copy_", {to, from}}, 0, true).single_elements;
+}
+
+TEST(KernelWork, AnOperandMoreTakesLonger) {
+  const double one = elements_of_copy(4);
+  EXPECT_LT(one, kElements);
+  const OpCall add{"aten::add", {kRows, kRows}};
+  EXPECT_EQ(work_of_kernel({.name = "elementwise_kernel"}, add, 32 * kMiB, true).single_elements, kElements);
+  const OpCall where{"aten::where", {kRows, kRows, kRows}};
+  EXPECT_GT(work_of_kernel({.name = "elementwise_kernel"}, where, 32 * kMiB, true).single_elements,
+            kElements);
+}
+
+TEST(KernelWork, ATransposedCopyReadsASectorForEachElement) {
+  EXPECT_EQ(elements_of_copy(1024), 2.5 * kElements);
+  EXPECT_LT(elements_of_copy(12), elements_of_copy(1024));  // images of three channels share sectors
+}
+
+// Reduce.cuh: a sum over rows stages more than its result.
+TEST(KernelWork, TheWorkspaceOfASumIsNoTraffic) {
+  const OpCall op{"aten::sum", {kRows}};
+  const Bytes with_workspace = work_of_kernel({.name = "reduce_kernel"}, op, 1000 * kMiB, true).work.bytes;
+  EXPECT_NEAR(static_cast<double>(with_workspace), 48 * kMiB / 0.85, 1);  // 32 MiB and half of that
+}
+
+TEST(KernelWork, EachLaunchOfAnOptimizerTakesItsChunks) {
+  const OperandShape tensor{"float32", {1 << 20}, 4 * kMiB, 4};
+  const OpCall op{"aten::_foreach_mul_", {tensor, tensor}, 2};  // 32 chunks of 64 Ki elements
+  const KernelLaunch half{.name = "multi_tensor_apply_kernel", .grid = {16, 1, 1}, .block = {512, 1, 1}};
+  const KernelWork first = work_of_kernel(half, op, 0, true), second = work_of_kernel(half, op, 0, false);
+  EXPECT_EQ(first.work.bytes, second.work.bytes);
+  EXPECT_NEAR(static_cast<double>(first.work.bytes), 8.0 * kMiB / 0.9, 1);
+  EXPECT_EQ(first.dependent_loads, 32);  // 64 Ki elements by 512 threads, four at a time
+}
+
+TEST(KernelWork, ABatchNormHasABlockForEachChannel) {
+  const OperandShape image{"float32", {8, 16, 64, 64}, 2 * kMiB, 4};
+  const auto kernel = work_of_kernel({.name = "cudnnBatchNormalizationForwardTrainingEx"},
+                                     {"aten::cudnn_batch_norm", {image}}, 2 * kMiB, true);
+  EXPECT_EQ(kernel.most_multiprocessors, 16);
+  EXPECT_EQ(kernel.work.bytes, 4 * kMiB);
+  EXPECT_EQ(kernel.bytes_read_again, 2 * kMiB);
+}
+
 // group_norm_kernel.cu: moments, factors of the channels, the result; all but the factors go over the input.
 TEST(KernelWork, AGroupNormGoesOverItsInputTwiceForwardAndBackward) {
   const double elements = 256 * (32 << 10);
   const OpCall forward{"aten::native_group_norm", {kRows}};
   const KernelWork moments = work_of_kernel({.name = "RowwiseMomentsCUDAKernel"}, forward, 0, true);
   EXPECT_EQ(moments.work.bytes, 32 * kMiB);
-  EXPECT_EQ(moments.single_elements, elements);
+  EXPECT_EQ(moments.single_elements, 1.2 * elements);
   KernelLaunch over_all{.name = "elementwise_kernel", .grid = {32 << 10, 1, 1}, .block = {128, 1, 1}};
   EXPECT_EQ(work_of_kernel(over_all, forward, 32 * kMiB, false).work.bytes, 64 * kMiB);
-  EXPECT_EQ(work_of_kernel(over_all, forward, 32 * kMiB, false).single_elements, elements);
+  EXPECT_GT(work_of_kernel(over_all, forward, 32 * kMiB, false).single_elements, elements);  // 4 operands
   const OpCall backward{"aten::native_group_norm_backward", {kRows, kRows}};
   const KernelWork sums = work_of_kernel({.name = "ComputeInternalGradientsCUDAKernel"}, backward, 0, true);
   EXPECT_EQ(sums.work.bytes, 64 * kMiB);
@@ -174,6 +225,25 @@ TEST(ModelledTime, ElementsOneByOneTakeCycles) {
   EXPECT_NEAR(time_of({}, {.single_elements = 1e8, .has_unknown_launch = true}), 1e6, 1);
 }
 
+TEST(ModelledTime, FewBlocksReachAPartOfTheBandwidth) {
+  const KernelWork quarter{
+      .work = {.bytes = 100'000'000}, .most_multiprocessors = 25, .has_unknown_launch = true};
+  EXPECT_NEAR(time_of({}, quarter), 4e5, 1);
+}
+
+TEST(ModelledTime, FewThreadsCannotFillTheElements) {
+  // 10 blocks of 1000 threads with one element each in 500 ns: 20 a ns, of 100.
+  const KernelWork work{.single_elements = 2e7, .single_elements_on_the_way = 1};
+  EXPECT_NEAR(time_of({.grid = {10, 1, 1}, .block = {1000, 1, 1}}, work), 1e6, 1);
+}
+
+TEST(ModelledTime, AConvolutionFollowsTheReorderOfItsImages) {
+  KernelWork work{.work = {.bytes = 100'000'000}, .has_unknown_launch = true};
+  const double without = time_of({}, work);
+  work.work.convolution = ConvolutionShape{.reordered_bytes = 50'000'000, .reorders = 2};
+  EXPECT_NEAR(time_of({}, work), without + 5e4, 1);
+}
+
 TEST(ModelledTime, DependentLoadsTakeTheirLatency) {
   EXPECT_EQ(time_of({}, {.dependent_loads = 256}), 256 * 500);
 }
@@ -207,7 +277,7 @@ TEST(AttentionTime, ACausalMaskHalvesTheOperations) {
 // Lists of 3 parameters, gradients and two moments, as fused Adam takes them: it writes all but the
 // gradients.
 TEST(OptimizerWork, AFusedOptimizerWritesAllButTheGradients) {
-  OpCall op{"aten::_fused_adamw_", {}};
+  OpCall op{"aten::_fused_adamw_", {}, 3};
   for (int list = 0; list < 4; ++list)
     for (const std::int64_t rows : {1, 2, 3}) op.operands.push_back({"float32", {rows, 1024}, rows * 4096});
   EXPECT_EQ(work_of(op, 0).bytes, (4 + 3) * 6 * 4096);

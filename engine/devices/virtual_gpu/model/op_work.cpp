@@ -92,14 +92,13 @@ std::optional<double> transposed_convolution_flops(const OpCall& op, Bytes) {
 /// Counts (gradient of the output, input, weight, ..): the gradients of input and weight each take as much as
 /// forward.
 std::optional<double> convolution_backward_flops(const OpCall& op, Bytes) {
-  constexpr double kGradients = 2;
   if (!is_image_and_weight(op, 1)) return std::nullopt;
   const OperandShape& gradient = op.operands[0];
   const OperandShape& weight = op.operands[2];
   if (gradient.sizes.size() < 2) return std::nullopt;
   const bool transposed = gradient.sizes[1] != weight.sizes[0];
   const OperandShape& met_by_filters = transposed ? op.operands[1] : gradient;
-  return kGradients * kMultiplyAdd * elements(met_by_filters.sizes) * filter_elements(weight);
+  return op.gradients * kMultiplyAdd * elements(met_by_filters.sizes) * filter_elements(weight);
 }
 
 /// Dimension of a query, key or value that counts the positions of its sequence.
@@ -140,7 +139,8 @@ void count_attention(const Attention& attention, const OpCall& op, OpWork& work)
   work.attention = {.positions = columns,
                     .width = key_width,
                     .is_causal = op.is_causal,
-                    .is_backward = attention.query > 0};
+                    .is_backward = attention.query > 0,
+                    .is_cudnn = op.name.find("cudnn") != std::string_view::npos};
 }
 
 const std::map<std::string_view, Shape, std::less<>>& products() {
@@ -190,6 +190,8 @@ const std::map<std::string_view, Attention, std::less<>>& attentions() {
       {"aten::_scaled_dot_product_flash_attention_backward", kBackward},
       {"aten::_scaled_dot_product_efficient_attention_backward", kBackward},
       {"aten::_scaled_dot_product_cudnn_attention_backward", kBackward},
+      {"aten::_cudnn_attention_forward", kForward},
+      {"aten::_cudnn_attention_backward", kBackward},
       {"aten::_flash_attention_forward", kPlacesForward},
       {"aten::_efficient_attention_forward", kPlacesForward},
       {"aten::_flash_attention_backward", kPlacesBackward},
@@ -201,45 +203,20 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Returns true if the operator overwrites its first operand without reading it.
-bool is_overwriting(std::string_view name) {
-  return is_one_of(
-      name, {"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_",
-             "aten::bernoulli_", "aten::_foreach_copy_", "aten::_foreach_zero_"});
+/// Returns the bytes of the first list of an operator on lists, or of the `skipped + 1`-th one.
+Bytes list_bytes(const OpCall& op, std::size_t skipped = 0) {
+  const std::size_t first = skipped * op.list_length;
+  Bytes bytes = 0;
+  for (std::size_t i = first; i < std::min(first + op.list_length, op.operands.size()); ++i)
+    bytes += op.operands[i].bytes;
+  return bytes;
 }
 
-/// Returns the number of tensor lists, all of the same shapes, that an operator on lists was called with: the
-/// first of `counts` that fits.
-std::size_t lists_of(const OpCall& op, std::initializer_list<std::size_t> counts) {
-  for (const std::size_t lists : counts) {
-    const std::size_t length = op.operands.size() / lists;
-    if (length == 0 || op.operands.size() % lists != 0) continue;
-    const bool repeats = std::equal(
-        op.operands.begin() + static_cast<std::ptrdiff_t>(length), op.operands.end(), op.operands.begin(),
-        [](const OperandShape& a, const OperandShape& b) { return a.sizes == b.sizes; });
-    if (repeats) return lists;
-  }
-  return 1;
-}
-
-/// Returns the bytes that a fused optimizer writes. It takes lists of parameters, gradients and state, and
-/// perhaps one of step counts, and writes all but the gradients.
-Bytes written_by_fused(const OpCall& op) {
-  OpCall large = op;
-  std::erase_if(large.operands, [](const OperandShape& operand) { return operand.sizes.empty(); });
-  const auto lists = static_cast<Bytes>(lists_of(large, {5, 4, 3, 2}));
-  const Bytes bytes = operand_bytes(large);
-  return lists == 1 ? bytes : bytes / lists * (lists - 1);
-}
-
+/// Fused optimizers take lists of parameters, gradients and states, and write all but the gradients.
 Bytes written_in_place(const OpCall& op) {
   if (!op.name.ends_with('_') || op.operands.empty() || is_overwriting(op.name)) return 0;
-  if (op.name.starts_with("aten::_fused_")) return written_by_fused(op);
-  if (op.name.starts_with("aten::_foreach_addc"))
-    return operand_bytes(op) / static_cast<Bytes>(lists_of(op, {3}));
-  if (op.name.starts_with("aten::_foreach_"))
-    return operand_bytes(op) / static_cast<Bytes>(lists_of(op, {2}));
-  return op.operands.front().bytes;
+  if (op.name.starts_with("aten::_fused_")) return operand_bytes(op) - list_bytes(op, 1);
+  return op.name.find("_foreach_") != std::string_view::npos ? list_bytes(op) : op.operands.front().bytes;
 }
 
 /// Returns the bytes of the gradient of an embedding's weight: the gradient of the output is read, sums of
@@ -269,13 +246,46 @@ void count_product(const ProductShape& shape, OpWork& work) {
   work.tensor_cores = true;
 }
 
-void count_convolution(double flops, OpWork& work) {
+/// Describes a convolution of [images, channels, height, width] with filters [filters, channels, ..]; nullopt
+/// for one in groups, whose kernels are others. Gradients are products of the same size.
+///
+/// In cuDNN 9.19 on an H100, images whose channels do not come last are brought into that order before each
+/// product, and the result back after it, unless filters have one pixel.
+std::optional<ConvolutionShape> convolution_shape(const OpCall& op, double flops) {
+  const bool is_backward = op.name.ends_with("_backward");
+  const std::size_t image = is_backward ? 1 : 0;
+  const OperandShape &input = op.operands[image], &weight = op.operands[image + 1];
+  const double inner = filter_elements(weight), filters = static_cast<double>(weight.sizes[0]);
+  const auto channels = static_cast<double>(weight.sizes[1]);
+  if (static_cast<double>(input.sizes[1]) != channels || inner == 0 || filters == 0) return std::nullopt;
+  const double products = is_backward ? op.gradients : 1;
+  const double rows = flops / (kMultiplyAdd * std::max(products, 1.0) * inner * filters);
+  ConvolutionShape shape{.product = {.rows = rows, .columns = filters, .inner = inner}, .channels = channels};
+  if (inner == channels || op.operands.front().is_transposed()) return shape;
+  constexpr double kOperandsOfProduct = 2;  // images and gradients or results; filters are small
+  const double moved = elements(input.sizes) + rows * filters;
+  shape.reordered_elements = products * moved;
+  shape.reordered_bytes =
+      static_cast<Bytes>(kOperandsOfProduct * shape.reordered_elements) * input.element_bytes;
+  shape.reorders = kOperandsOfProduct * products;
+  return shape;
+}
+
+void count_convolution(const OpCall& op, double flops, OpWork& work) {
   work.flops = flops;
   work.tensor_cores = true;
   if (work.dtype == "float32") work.dtype = "tf32";
+  work.convolution = convolution_shape(op, flops);
+  if (op.name.ends_with("_backward") && op.gradients > 1) work.bytes += op.operands.front().bytes;
 }
 
 }  // namespace
+
+bool is_overwriting(std::string_view name) {
+  return is_one_of(
+      name, {"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_",
+             "aten::bernoulli_", "aten::_foreach_copy_", "aten::_foreach_zero_"});
+}
 
 bool gathers(std::string_view name) {
   return is_one_of(name, {"aten::embedding", "aten::index_select", "aten::gather", "aten::index",
@@ -306,7 +316,7 @@ OpWork work_of(const OpCall& op, Bytes allocated) {
   if (const auto found = products().find(op.name); found != products().end()) {
     if (const auto shape = found->second(op)) count_product(*shape, work);
   } else if (const auto conv = convolutions().find(op.name); conv != convolutions().end()) {
-    if (const auto flops = conv->second(op, allocated)) count_convolution(*flops, work);
+    if (const auto flops = conv->second(op, allocated)) count_convolution(op, *flops, work);
   } else if (const auto attention = attentions().find(op.name); attention != attentions().end()) {
     count_attention(attention->second, op, work);
   }

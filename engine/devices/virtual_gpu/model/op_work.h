@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -17,6 +18,12 @@ struct OperandShape {
   /// before it too counts 0
   Bytes bytes = 0;
   Bytes element_bytes = 0;
+  /// in memory, from an element to the next one along the last dimension; 0 if that is broadcast
+  Bytes step_bytes = 0;
+
+  /// Returns true if elements along the last dimension are not adjacent, as in a transposed matrix, or in
+  /// images whose channels come last.
+  bool is_transposed() const { return step_bytes > element_bytes; }
 };
 
 /// An operator call. The result is not known yet when its kernels are launched.
@@ -24,7 +31,11 @@ struct OpCall {
   std::string_view name{};  ///< `aten::addmm`
   /// Its tensors in the order of the arguments. Lists are flattened.
   std::vector<OperandShape> operands{};
+  std::size_t list_length =
+      0;                   ///< tensors of its first list, for operators on lists (`_foreach_`, `_fused_`)
   bool is_causal = false;  ///< attention in which no position sees a later one
+  /// of a convolution's backward: of how many of its input and its weight the gradient is asked for
+  double gradients = 2;
 };
 
 /// A product of [rows, inner] and [inner, columns], `batch` times.
@@ -37,6 +48,18 @@ struct AttentionShape {
   double positions = 0;  ///< of keys
   double width = 0;      ///< of a query of one head
   bool is_causal = false, is_backward = false;
+  bool is_cudnn = false;  ///< by cuDNN's kernels
+};
+
+/// Convolution by cuDNN, which computes products of parts of images with filters. For images whose channels
+/// do not come last, and filters of more than one pixel, kernels of their own bring its operands into that
+/// order and its result back.
+struct ConvolutionShape {
+  ProductShape product{};
+  double channels = 0;        ///< of a filter
+  Bytes reordered_bytes = 0;  ///< read and written for that
+  double reordered_elements = 0;
+  double reorders = 0;  ///< kernels
 };
 
 /// Work of an operator call on a device.
@@ -49,6 +72,7 @@ struct OpWork {
   bool tensor_cores = false;
   std::optional<ProductShape> product{};
   std::optional<AttentionShape> attention{};
+  std::optional<ConvolutionShape> convolution{};
 };
 
 /// Kind of an operator, which determines how its work is counted.
@@ -67,6 +91,9 @@ OpKind kind_of(std::string_view name);
 /// operators move memory: each operand once, the allocated bytes, and, for in-place operators, the bytes that
 /// they write.
 OpWork work_of(const OpCall& op, Bytes allocated);
+
+/// Returns true if the operator overwrites its first operand without reading it.
+bool is_overwriting(std::string_view name);
 
 /// Returns true if the operator reads only some rows of its first operand, no more bytes than it returns.
 bool gathers(std::string_view name);

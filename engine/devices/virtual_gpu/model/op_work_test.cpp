@@ -152,15 +152,64 @@ TEST(OpWork, AnEmbeddingReadsTheRowsItReturns) {
 
 TEST(OpWork, AnOperatorOnListsWritesTheFirstList) {
   const OperandShape a = tensor("float32", {10}), b = tensor("float32", {20});
-  EXPECT_EQ(work_of({"aten::_foreach_add_", {a, b, a, b}}, 0).bytes, 240 + 120);
-  EXPECT_EQ(work_of({"aten::_foreach_addcdiv_", {a, b, a, b, a, b}}, 0).bytes, 360 + 120);
-  EXPECT_EQ(work_of({"aten::_foreach_sqrt_", {a, b}}, 0).bytes, 120 + 120);
+  EXPECT_EQ(work_of({"aten::_foreach_add_", {a, b, a, b}, 2}, 0).bytes, 240 + 120);
+  EXPECT_EQ(work_of({"aten::_foreach_addcdiv_", {a, b, a, b, a, b}, 2}, 0).bytes, 360 + 120);
+  EXPECT_EQ(work_of({"aten::_foreach_sqrt_", {a, b}, 2}, 0).bytes, 120 + 120);
+}
+
+// One list of four tensors is not two lists of two.
+TEST(OpWork, AnOperatorOnOneListOfAlikeTensorsWritesAllOfThem) {
+  const OperandShape a = tensor("float32", {10});
+  EXPECT_EQ(work_of({"aten::_foreach_mul_", {a, a, a, a}, 4}, 0).bytes, 160 + 160);
 }
 
 TEST(OpWork, AFusedOptimizerWritesAllButTheGradients) {
   const OperandShape a = tensor("float32", {10}), b = tensor("float32", {20}), steps = tensor("float32", {});
-  EXPECT_EQ(work_of({"aten::_fused_adamw_", {a, b, a, b, a, b, a, b, steps, steps}}, 0).bytes,
-            4 * 120 + 8 + 3 * 120);
+  EXPECT_EQ(work_of({"aten::_fused_adamw_", {a, b, a, b, a, b, a, b, steps, steps}, 2}, 0).bytes,
+            2 * (4 * 120 + 8) - 120);
+}
+
+TEST(OpWork, CudnnsAttentionCountsLikeFlashAttention) {
+  const OperandShape query = tensor("bfloat16", {2, 4, 10, 16});
+  const OpWork forward = work_of({"aten::_cudnn_attention_forward", {query, query, query}}, 0);
+  EXPECT_EQ(forward.flops, 2 * (2.0 * 2 * 4 * 10 * 10 * 16));
+  EXPECT_TRUE(forward.attention->is_cudnn);
+  EXPECT_EQ(work_of({"aten::_cudnn_attention_backward", {query, query, query, query}}, 0).flops,
+            5 * (2.0 * 2 * 4 * 10 * 10 * 16));
+}
+
+OpCall convolution_of(std::vector<std::int64_t> image, std::vector<std::int64_t> filters) {
+  return {"aten::cudnn_convolution",
+          {tensor("bfloat16", std::move(image)), tensor("bfloat16", std::move(filters))}};
+}
+
+TEST(OpWork, AConvolutionReordersImagesWhoseChannelsDoNotComeLast) {
+  constexpr Bytes kIn = 2 * 6 * 16 * 16, kOut = 2 * 8 * 16 * 16;
+  OpCall op = convolution_of({2, 6, 16, 16}, {8, 6, 3, 3});
+  const auto shape = work_of(op, 2 * kOut).convolution.value();
+  EXPECT_EQ(shape.reordered_bytes, 2 * (2 * kIn + 2 * kOut));
+  EXPECT_EQ(shape.product.rows, 2 * 16 * 16);
+  EXPECT_EQ(shape.product.inner, 6 * 3 * 3);
+  op.operands[0].step_bytes = 6 * 2;
+  EXPECT_EQ(work_of(op, 2 * kOut).convolution->reordered_bytes, 0);
+}
+
+TEST(OpWork, AConvolutionOfSinglePixelsReordersNothing) {
+  EXPECT_EQ(work_of(convolution_of({2, 6, 16, 16}, {8, 6, 1, 1}), 0).convolution->reordered_bytes, 0);
+}
+
+TEST(OpWork, AConvolutionInGroupsHasNoShapeOfOneProduct) {
+  EXPECT_FALSE(work_of(convolution_of({2, 6, 16, 16}, {6, 1, 3, 3}), 0).convolution.has_value());
+}
+
+TEST(OpWork, TheFirstConvolutionHasNoGradientOfItsInput) {
+  OpCall op{
+      "aten::convolution_backward",
+      {tensor("float32", {2, 8, 8, 8}), tensor("float32", {2, 6, 16, 16}), tensor("float32", {8, 6, 3, 3})}};
+  const OpWork both = work_of(op, 0);
+  op.gradients = 1;
+  EXPECT_EQ(work_of(op, 0).flops, both.flops / 2);
+  EXPECT_EQ(work_of(op, 0).bytes, both.bytes - op.operands[0].bytes);
 }
 
 TEST(OpWork, AnOperatorWithUnexpectedOperandsCountsOnlyTraffic) {
