@@ -62,7 +62,7 @@ std::int32_t CachingAllocator::malloc_anew(const AllocatorSegment& segment) {
   device_used_ += on_device(bytes);
   counters_.reserved.add(bytes);
   ++counters_.segments;
-  return add_block({.address = reserve_addresses(bytes),
+  return add_block({.address = reserve_addresses_above(bytes),
                     .bytes = bytes,
                     .stream = segment.stream,
                     .is_large = segment.is_large});
@@ -75,9 +75,13 @@ std::int32_t CachingAllocator::map_anew(const AllocatorSegment& segment,
   const Bytes bytes = bytes_of(segment);
   check_granules(segment, granule(segment.is_large));
   const auto range = static_cast<std::size_t>(segment.range);
-  std::int32_t block = range == ranges_.size()
-                           ? reserve_range(segment.is_large, segment.stream, range_ends[range])
-                           : stream_pool(segment.is_large, segment.stream).unmapped.rbegin()->second;
+  std::int32_t block = kNone;
+  if (range == ranges_.size()) {
+    const Bytes reserved = range_bytes(segment.is_large, range_ends[range]);
+    block = add_range(segment.is_large, segment.stream, reserve_addresses_above(reserved), reserved);
+  } else {
+    block = stream_pool(segment.is_large, segment.stream).unmapped.rbegin()->second;
+  }
   erase_free(block);
   const Bytes hole = ranges_[range].address + segment.range_offset - blocks_[block].address;
   if (hole > 0) insert_free(cut_front(block, hole));

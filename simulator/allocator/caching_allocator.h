@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -83,7 +84,7 @@ struct CachedBlock {
 
 /// A range of device memory at consecutive addresses.
 struct CachedSegment {
-  Bytes address = 0;       ///< in the model; later segments have higher addresses
+  Bytes address = 0;       ///< in the model; later segments have lower ones: see AddressSpace
   Bytes range_offset = 0;  ///< expandable: offset from the beginning of its address range
   std::int32_t stream = 0;
   bool is_large = false;
@@ -144,6 +145,8 @@ class CachingAllocator {
 
  private:
   static constexpr std::int32_t kNone = -1;
+  static constexpr Bytes kLeastAddress = std::numeric_limits<Bytes>::min();
+  static constexpr Bytes kFirstAddress = 0x7f00'0000'0000;  // like the driver's
 
   struct Block {
     Bytes address = 0;
@@ -241,6 +244,7 @@ class CachingAllocator {
   bool device_has(Bytes bytes) const;
   static Bytes on_device(Bytes bytes);
   Bytes reserve_addresses(Bytes bytes);
+  Bytes reserve_addresses_above(Bytes bytes);
 
   // expandable_segments.cpp
   Bytes expandable_bytes(std::int32_t block) const;
@@ -249,7 +253,9 @@ class CachingAllocator {
   std::int32_t find_room(const Request& request);
   bool has_room(std::int32_t block, Bytes bytes) const;
   Bytes granule(bool is_large) const { return is_large ? settings_.large_segment_bytes : kSmallSegmentBytes; }
-  std::int32_t reserve_range(bool is_large, Stream stream, Bytes least = 0);
+  std::int32_t reserve_range(bool is_large, Stream stream);
+  Bytes range_bytes(bool is_large, Bytes least) const;
+  std::int32_t add_range(bool is_large, Stream stream, Bytes address, Bytes bytes);
   bool map(std::int32_t block, Bytes bytes);
   void unmap(std::int32_t block);
 
@@ -271,7 +277,7 @@ class CachingAllocator {
   std::map<std::int32_t, std::vector<Stream>> stream_uses_;  // by block
   std::map<Stream, std::deque<PendingEvent>> pending_;
   std::uint64_t next_event_ = 0;
-  Bytes next_address_ = 0;
+  Bytes lowest_address_ = kFirstAddress, end_address_ = kFirstAddress;  // of all that are reserved
   Bytes device_used_ = 0;  // rounded up to granules of the device
 };
 

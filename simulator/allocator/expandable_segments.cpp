@@ -66,10 +66,17 @@ bool CachingAllocator::has_room(std::int32_t block, Bytes bytes) const {
   return bytes <= 0;
 }
 
-// Reserves an address range somewhat larger than the device, so that memory can be mapped again behind holes.
-std::int32_t CachingAllocator::reserve_range(bool is_large, Stream stream, Bytes least) {
-  const Bytes bytes = round_up(std::max(memory_.total + memory_.total / 8, least), granule(is_large));
-  const Bytes address = reserve_addresses(bytes);
+// Somewhat larger than the device, so that memory can be mapped again behind holes.
+Bytes CachingAllocator::range_bytes(bool is_large, Bytes least) const {
+  return round_up(std::max(memory_.total + memory_.total / 8, least), granule(is_large));
+}
+
+std::int32_t CachingAllocator::reserve_range(bool is_large, Stream stream) {
+  const Bytes bytes = range_bytes(is_large, /*least=*/0);
+  return add_range(is_large, stream, reserve_addresses(bytes), bytes);
+}
+
+std::int32_t CachingAllocator::add_range(bool is_large, Stream stream, Bytes address, Bytes bytes) {
   ranges_.push_back({address, granule(is_large), bytes});
   const std::int32_t block = add_block({.address = address,
                                         .bytes = bytes,

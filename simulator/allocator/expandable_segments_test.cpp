@@ -51,7 +51,7 @@ TEST(ExpandableSegments, UnmapTheGranulesInsideFreeBlocks) {
   allocator.free(second);
   allocator.empty_cache();
   EXPECT_THAT(layout(allocator),
-              ElementsAre("+0 large 0: 31457280a 10485760", "+62914560 large 0: 10485760 10485760a"));
+              ElementsAre("+62914560 large 0: 10485760 10485760a", "+0 large 0: 31457280a 10485760"));
   EXPECT_EQ(allocator.counters().reserved.current, 60 * kMiB);
   allocator.free(first);
 }

@@ -17,8 +17,13 @@ bool CachingAllocator::may_get(Bytes bytes) const {
 }
 
 Bytes CachingAllocator::reserve_addresses(Bytes bytes) {
-  const Bytes address = next_address_;
-  next_address_ += on_device(bytes);
+  return lowest_address_ -= on_device(bytes);
+}
+
+// For segments that exist already, which are known in the order of their addresses.
+Bytes CachingAllocator::reserve_addresses_above(Bytes bytes) {
+  const Bytes address = end_address_;
+  end_address_ += on_device(bytes);
   return address;
 }
 
@@ -66,7 +71,7 @@ bool CachingAllocator::release_oversize(const Request& request) {
   if (settings_.max_split_bytes == kUnlimitedBytes) return false;
   const Bytes target = std::max(request.bytes, settings_.max_split_bytes);
   const FreeBlocks& free = stream_pool(request.is_large, request.stream).free;
-  const auto enough = free.lower_bound({target, 0, kNone});
+  const auto enough = free.lower_bound({target, kLeastAddress, kNone});
   if (enough == free.end()) return release_largest(free, target);
   if (!is_whole_segment(enough->block)) return false;  // part of an expandable segment
   release_segment(enough->block);

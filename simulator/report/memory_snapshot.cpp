@@ -14,9 +14,6 @@ namespace {
 
 using Handle = CachingAllocator::Handle;
 
-/// Address of the model's first segment: one that a CUDA device could have.
-constexpr Bytes kFirstAddress = Bytes{0x7f0000000000};
-
 /// Returns the state at the start of the step. Without a caching allocator, the residents are allocated from
 /// an empty cache.
 CachingAllocator allocator_of(const StepProgram& program, const StepRecord& record) {
@@ -147,7 +144,7 @@ class SnapshotWriter {
                    std::int32_t stream, Nanoseconds at_ns) {
     pickle_.begin_dict();
     write_member("action", action);
-    write_member("addr", kFirstAddress + address);
+    write_member("addr", address);
     write_member("size", bytes);
     write_member("stream", stream);
     write_member("time_us", at_ns / 1000);
@@ -206,7 +203,7 @@ class SnapshotWriter {
     }
     pickle_.begin_dict();
     write_member("device", 0);
-    write_member("address", kFirstAddress + segment.address);
+    write_member("address", segment.address);
     write_member("total_size", bytes_of(segment));
     write_member("allocated_size", allocated);
     write_member("active_size", active);
@@ -233,7 +230,7 @@ class SnapshotWriter {
   void write_block(const CachedBlock& block, Bytes address) {
     const std::int32_t life = block.storage - first_life_;
     pickle_.begin_dict();
-    write_member("address", kFirstAddress + address);
+    write_member("address", address);
     write_member("size", block.bytes);
     write_member("requested_size", block.requested_bytes);
     write_member("state", block.allocated ? "active_allocated"

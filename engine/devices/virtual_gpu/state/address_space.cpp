@@ -52,8 +52,8 @@ AddressSpace::AddressSpace() {
         "remove the limit on virtual memory: ulimit -v unlimited");
   }
   arena_ = static_cast<char*>(arena);
-  const auto misaligned = static_cast<Bytes>(reinterpret_cast<std::uintptr_t>(arena_) % kGranule);
-  next_ = arena_ + (misaligned == 0 ? 0 : kGranule - misaligned);
+  char* const end = arena_ + arena_bytes_;
+  lowest_ = end - reinterpret_cast<std::uintptr_t>(end) % kGranule;
 }
 
 AddressSpace::~AddressSpace() {
@@ -183,10 +183,8 @@ std::optional<AddressRange> AddressSpace::find_mapping(const void* address) cons
 }
 
 char* AddressSpace::take_addresses(Bytes bytes) {
-  if (bytes > arena_ + arena_bytes_ - next_) return nullptr;
-  char* begin = next_;
-  next_ += bytes;
-  return begin;
+  if (bytes > lowest_ - arena_) return nullptr;
+  return lowest_ -= bytes;
 }
 
 void AddressSpace::back(AddressRange range) const {

@@ -13,9 +13,10 @@ namespace offprof {
 /// Memory of the virtual GPU, in granules: the allocations of cudaMalloc, and the virtual memory of the
 /// driver's `cuMem*` family (address ranges, physical memory, and the mappings between them).
 ///
-/// Addresses only grow: a later allocation lies higher, and no address that was ever backed is reused. The
-/// addresses lie in a reserved range of address space that takes no memory. In a real device memory, pages
-/// get memory when they are touched. Not thread-safe.
+/// A later allocation lies lower, as the driver places them (traces/recorded: H100 and H200, driver 580.159).
+/// PyTorch's allocator takes the lowest of equal blocks, so reserved memory depends on it. No address that
+/// was ever backed is reused. The addresses lie in a reserved range of address space that takes no memory. In
+/// a real device memory, pages get memory when they are touched. Not thread-safe.
 class AddressSpace {
  public:
   /// Granularity of the driver's mappings on current GPUs (cuMemGetAllocationGranularity).
@@ -88,7 +89,7 @@ class AddressSpace {
 
   char* arena_ = nullptr;
   Bytes arena_bytes_ = 0;
-  char* next_ = nullptr;
+  char* lowest_ = nullptr;  ///< of the addresses that were given out
   Bytes limit_bytes_ = 0;
   Bytes used_bytes_ = 0;
   bool is_real_ = false;

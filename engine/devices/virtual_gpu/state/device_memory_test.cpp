@@ -51,15 +51,15 @@ TEST_F(AddressSpaceTest, GivesFreedMemoryANewAddress) {
   void* const first = memory.allocate(16 * kGranule);
   EXPECT_EQ(memory.free(first), (AddressRange{static_cast<char*>(first), 16 * kGranule}));
   void* const second = memory.allocate(16 * kGranule);
-  EXPECT_GT(second, first);
+  EXPECT_LT(second, first);
   EXPECT_FALSE(memory.find(first).has_value());
 }
 
-TEST_F(AddressSpaceTest, AddressesGrowWithEachAllocation) {
-  const void* last = nullptr;
+TEST_F(AddressSpaceTest, EachAllocationLiesBelowTheOneBefore) {
+  const void* last = memory.allocate(kGranule);
   for (const Bytes bytes : {kGranule, Bytes{1}, 3 * kGranule, kGranule}) {
     const void* const next = memory.allocate(bytes);
-    EXPECT_GT(next, last);
+    EXPECT_LT(next, last);
     last = next;
   }
 }
