@@ -88,8 +88,13 @@ std::string ProgramOffloading::use_fallback() {
 
 Policy ProgramOffloading::policy_of_step() const {
   if (!observes()) return file_.policy;
-  // The order of the reloads is not known yet, and the plan is not known to hold.
-  if (recomputes()) return preset_policy("keep");
+  // The order of the reloads is not known yet, and the plan is not known to hold. What will be recomputed is
+  // offloaded until it is known how, since the step need not fit without.
+  if (recomputes()) {
+    Policy everything = preset_policy("offload");
+    everything.host_memory_bytes = file_.policy.host_memory_bytes;
+    return everything;
+  }
   Policy policy = file_.policy.tensors && file_.fallback ? *fallback() : file_.policy;
   policy.tensors.reset();
   policy.prefetch_bytes = 0;

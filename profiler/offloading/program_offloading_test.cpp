@@ -245,6 +245,7 @@ TEST_F(ProgramOffloadingTest, RecomputesOnceTwoStepsAgree) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(at::equal(step_with_dropout(offloading, weight_, 0.5), expected));
     EXPECT_EQ(recomputed(offloading), 0);
+    EXPECT_GE(offloaded(offloading), 3);  // the step need not fit with nothing offloaded
   }
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(at::equal(step_with_dropout(offloading, weight_, 0.5), expected));

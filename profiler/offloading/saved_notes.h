@@ -32,10 +32,10 @@ class NoteTaker final : public StepListener {
  public:
   /// `locate` returns the place in the code that the calling thread runs; empty: origins are not noted.
   explicit NoteTaker(CodeLocator locate);
-  /// Searches for recompute steps too: see RecomputeRecorder, whose arguments these are. Nothing may be
-  /// offloaded in the step.
+  /// Searches for recompute steps too: see RecomputeRecorder, whose arguments these are. It holds the saved
+  /// contents on the host, since the step need not fit on the device with nothing offloaded.
   void search_recomputations(Device& device, const Residents& residents) {
-    recompute_.emplace(device, residents);
+    recompute_.emplace(device, residents, HeldContents::kOnHost);
   }
   ~NoteTaker() override;
   NoteTaker(const NoteTaker&) = delete;

@@ -37,6 +37,13 @@ std::string text_of(const FoundRecomputation& found) {
   return text.str();
 }
 
+/// The same, without a history, and without operators that a recording would see.
+at::Tensor unheard_bytes_of(const at::Tensor& value) {
+  const at::AutoDispatchBelowAutograd below_autograd;
+  const at::DisableRecordFunctionGuard unheard;
+  return bytes_of(value);
+}
+
 bool is_movable(const PackRequest& request) {
   return request.movability == Movability::kMovable;
 }
@@ -49,8 +56,8 @@ bool has_values(const Device& device) {
 
 }  // namespace
 
-RecomputeRecorder::RecomputeRecorder(Device& device, const Residents& residents)
-    : device_(device), residents_(residents), has_values_(has_values(device)) {
+RecomputeRecorder::RecomputeRecorder(Device& device, const Residents& residents, HeldContents held)
+    : device_(device), residents_(residents), held_(held), has_values_(has_values(device)) {
   on_step_begin();
 }
 
@@ -70,8 +77,14 @@ void RecomputeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const P
   notes_->add_saved(value);
   if (!is_forward_ || !(is_movable(request) || request.movability == Movability::kInput)) return;
   saved.content = content_of(value);
-  saved.value = at::Tensor(shell_of(value));
-  if (first_of_content(request.storage, saved.content) < 0) saved.digest = digest_of(saved.value);
+  saved.is_on_host = held_ == HeldContents::kOnHost && is_movable(request);
+  if (!saved.is_on_host) saved.value = at::Tensor(shell_of(value));
+  if (first_of_content(request.storage, saved.content) < 0) {
+    if (!saved.is_on_host)
+      saved.digest = digest_of(value);
+    else if (has_values_)
+      saved.host_bytes = unheard_bytes_of(value);
+  }
   saved_of_[request.storage].push_back(tensor);
 }
 
@@ -80,7 +93,7 @@ void RecomputeRecorder::on_unpack(SavedId) {
   if (!std::exchange(is_forward_, false)) return;
   notes_->stop();
   find();
-  for (Saved& saved : saved_) saved.value = at::Tensor();
+  for (Saved& saved : saved_) saved.value = saved.host_bytes = at::Tensor();
 }
 
 bool RecomputeRecorder::saw(const StepProgram& program) const {
@@ -94,7 +107,9 @@ void RecomputeRecorder::find() {
   const at::AutoDispatchBelowAutograd below_autograd;
   const auto draws = std::make_shared<const std::vector<Draw>>(notes_->draws().list());
   for (SavedId tensor = 0; tensor < static_cast<SavedId>(saved_.size()); ++tensor)
-    if (is_movable(saved_[tensor].request) && saved_[tensor].value.defined() && is_first_of_content(tensor))
+    if (const Saved& saved = saved_[tensor]; is_movable(saved.request) &&
+                                             (saved.is_on_host || saved.value.defined()) &&
+                                             is_first_of_content(tensor))
       try_recomputation(tensor, draws);
 }
 
@@ -124,9 +139,7 @@ void RecomputeRecorder::try_recomputation(SavedId tensor,
 /// detects them.
 std::size_t RecomputeRecorder::digest_of(const at::Tensor& value) const {
   if (!has_values_) return 0;
-  const at::AutoDispatchBelowAutograd below_autograd;
-  const at::DisableRecordFunctionGuard unheard;
-  const at::Tensor bytes = bytes_of(value);
+  const at::Tensor bytes = unheard_bytes_of(value);
   return std::hash<std::string_view>()(
       {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())});
 }
@@ -143,7 +156,7 @@ SavedId RecomputeRecorder::first_of_content(AllocationId allocation, const Watch
 /// Returns true if the bytes are unchanged in backward. `tensor` is the first one with its content.
 bool RecomputeRecorder::is_as_saved(SavedId tensor) {
   Saved& saved = saved_[tensor];
-  if (!saved.is_as_saved) saved.is_as_saved = digest_of(saved.value) == saved.digest;
+  if (!saved.is_as_saved) saved.is_as_saved = saved.is_on_host || digest_of(saved.value) == saved.digest;
   return *saved.is_as_saved;
 }
 
@@ -154,15 +167,31 @@ SavedId RecomputeRecorder::source_of(const NotedArgument& argument, SavedId befo
   return found >= 0 && found < before && is_as_saved(found) ? found : -1;
 }
 
+/// Returns the storage with the content of a saved tensor; a copy if it is held on the host.
+c10::Storage RecomputeRecorder::storage_of(SavedId source) const {
+  const Saved& saved = saved_[source];
+  if (!saved.is_on_host) return saved.value.storage();
+  const at::DisableRecordFunctionGuard unheard;
+  const at::Tensor bytes =
+      at::empty({saved.request.storage_bytes}, at::TensorOptions(at::kByte).device(device_.torch_device()));
+  if (saved.host_bytes.defined()) bytes.copy_(saved.host_bytes);
+  return bytes.storage();
+}
+
 /// Recomputes the content, checks it, and records the cost.
 bool RecomputeRecorder::proves(FoundRecomputation& found) const {
   const SavedId tensor = found.recomputation.tensor;
+  std::map<SavedId, c10::Storage> sources;  // made before the cost is measured
   const RecomputeInputs inputs = {
-      [&](SavedId source) { return saved_[source].value.storage(); },
+      [&](SavedId source) { return sources.at(source); },
       [&](std::size_t draw) -> const RngState& { return notes_->draws().state_before(draw); }};
   at::Tensor made;
   bool is_exact = true;
   try {
+    for (const RecomputeStep& step : found.executable.steps)
+      for (const RecomputeArgument& argument : step.arguments)
+        if (argument.source >= 0 && !sources.contains(argument.source))
+          sources.emplace(argument.source, storage_of(argument.source));
     found.recomputation.use = use_of(
         device_, [&] { made = recompute(found.executable, inputs); },
         [&] {
@@ -189,7 +218,8 @@ bool RecomputeRecorder::has_content_of(const at::Tensor& made, SavedId tensor) c
   const Saved& saved = saved_[tensor];
   if (static_cast<Bytes>(made.storage().nbytes()) != saved.request.storage_bytes) return false;
   if (!has_values_) return true;
-  const at::Tensor expected = bytes_of(saved.value), actual = bytes_of(made);
+  const at::Tensor expected = saved.is_on_host ? saved.host_bytes : bytes_of(saved.value);
+  const at::Tensor actual = bytes_of(made);
   return expected.nbytes() == actual.nbytes() &&
          std::memcmp(expected.const_data_ptr(), actual.const_data_ptr(), expected.nbytes()) == 0;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,10 +18,19 @@
 
 namespace offprof {
 
-/// Finds in a step with nothing offloaded how its saved contents can be recomputed. It records the arguments
-/// and results of operators. When backward unpacks the first saved tensor, it runs the operators that
-/// produced a saved content once more on the contents as they were saved. The result must equal the content
-/// bit by bit (on a device without values: it must have the same size and layout).
+/// Where a RecomputeRecorder keeps the saved contents until backward begins.
+enum class HeldContents : std::uint8_t {
+  kOnDevice,  ///< where they are: for a step with nothing offloaded
+  kOnHost,    ///< as copies, so that a step with everything offloaded needs no more device memory
+};
+
+/// Finds in a step how its saved contents can be recomputed. It records the arguments and results of
+/// operators. When backward unpacks the first saved tensor, it runs the operators that produced a saved
+/// content once more on the contents as they were saved. The result must equal the content bit by bit (on a
+/// device without values: it must have the same size and layout).
+///
+/// On the device it also checks that the contents are unchanged until backward. Copies on the host are
+/// unchanged by nature, as are those of a policy that offloads.
 ///
 /// A content has no recompute steps if one of its operators is neither deterministic nor draws its random
 /// numbers from a default generator (recomputable_ops.h, random_draws.h), or if it takes more than
@@ -32,7 +42,7 @@ namespace offprof {
 class RecomputeRecorder final : public StepListener {
  public:
   /// `residents` are those of the step. Both must outlive the recorder.
-  RecomputeRecorder(Device& device, const Residents& residents);
+  RecomputeRecorder(Device& device, const Residents& residents, HeldContents held = HeldContents::kOnDevice);
 
   void on_step_begin() override;
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
@@ -48,7 +58,9 @@ class RecomputeRecorder final : public StepListener {
   struct Saved {
     PackRequest request;
     WatchedContent content{};
-    at::Tensor value;  ///< held until backward begins
+    at::Tensor value;  ///< held until backward begins; undefined if it is held on the host
+    bool is_on_host = false;
+    at::Tensor host_bytes;  ///< of its storage; undefined on a device without values
     /// of the bytes as they were saved; only for the first tensor of a content
     std::size_t digest = 0;
     std::optional<bool> is_as_saved{};  ///< if the bytes are unchanged in backward; empty until checked
@@ -61,11 +73,13 @@ class RecomputeRecorder final : public StepListener {
   SavedId first_of_content(AllocationId allocation, const WatchedContent& content) const;
   bool is_as_saved(SavedId tensor);
   SavedId source_of(const NotedArgument& argument, SavedId before);
+  c10::Storage storage_of(SavedId source) const;
   bool proves(FoundRecomputation& found) const;
   bool has_content_of(const at::Tensor& made, SavedId tensor) const;
 
   Device& device_;
   const Residents& residents_;
+  HeldContents held_;
   bool has_values_;  ///< of the device
   bool is_forward_ = true;
   std::optional<OperatorNotes> notes_;

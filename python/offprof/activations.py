@@ -62,10 +62,10 @@ class OffloadActivations:
     Tensors that are older than the step stay on the device.
 
     The first step is only observed: prefetch, plans, encoding, and rules with `op` or `module` begin with the second
-    one. A policy that recomputes offloads nothing until two steps have saved the same tensors; then a step recomputes
-    what its own operators have made as in those two, with the same random numbers. If the program saves other tensors
-    than those that a plan was made for, a warning says so once, and the fallback of the policy file decides or, without
-    one, the threshold.
+    one. A policy that recomputes offloads everything until two steps have saved the same tensors; then a step
+    recomputes what its own operators have made as in those two, with the same random numbers. If the program saves
+    other tensors than those that a plan was made for, a warning says so once, and the fallback of the policy file
+    decides or, without one, the threshold.
 
     Saved-tensor hooks of the program that are entered within it take precedence. While `offprof run`, `offprof.profile`
     or `offprof.record` records the program, the context does nothing.

@@ -42,18 +42,21 @@ std::string exports_text(const WayInstructions& instructions, const Way& way) {
   return text;
 }
 
-/// The context of offprof's engine refuses policies that need a recording, and plans are of one program.
+/// Recording takes steps with nothing offloaded; the context of offprof's engine does not. Checkpointing is
+/// up to the program there.
 std::string script_text(const WayInstructions& instructions, const Way& way) {
   if (way.policy == preset_policy("keep")) return "";
-  std::string text = "  " + environment_of(instructions) +
-                     command_line(with_options(instructions.run, {"--continue"})) + "\n";
-  if (recomputes(way.policy)) return text;
-  return text + fmt::format(
-                    "or, in Python, forward and loss within the context:\n"
-                    "  offloading = offprof.OffloadActivations(\"{}\")\n"
-                    "  with offloading:\n"
-                    "      loss = model(batch)\n",
-                    instructions.policy);
+  const std::string run = "  " + environment_of(instructions) +
+                          command_line(with_options(instructions.run, {"--continue"})) + "\n";
+  if (!way.configuration.checkpointed.empty()) return "In your own training:\n" + run;
+  return fmt::format(
+             "In your own training, with forward and loss within the context:\n"
+             "  offloading = offprof.OffloadActivations(\"{}\")\n"
+             "  with offloading:\n"
+             "      loss = model(batch)\n"
+             "or without a change, if the first steps fit with nothing offloaded:\n",
+             instructions.policy) +
+         run;
 }
 
 }  // namespace
@@ -64,9 +67,11 @@ std::string instructions_text(const WayInstructions& instructions, const Way& wa
   std::string text = instructions.policy_command.empty()
                          ? "Next: " + run
                          : next_line(instructions.policy_command) + "Then: " + run;
-  const std::string own =
-      (instructions.is_script ? script_text(instructions, way) : "") + exports_text(instructions, way);
-  return own.empty() ? text : text + "In your own training:\n" + own;
+  const std::string in_script = instructions.is_script ? script_text(instructions, way) : "";
+  const std::string exports = exports_text(instructions, way);
+  text += in_script;
+  if (exports.empty()) return text;
+  return text + (in_script.empty() ? "In your own training:\n" : "or with other engines:\n") + exports;
 }
 
 }  // namespace offprof
