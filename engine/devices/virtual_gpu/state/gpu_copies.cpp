@@ -78,7 +78,10 @@ TimeSpan GpuCopies::time_copy(StreamId stream, MemoryPlace to, MemoryPlace from,
   if (to == MemoryPlace::kDevice && from == MemoryPlace::kDevice)
     return state_.time.run(stream, memory_duration(2 * bytes));
   const bool out = from == MemoryPlace::kDevice;
-  return state_.time.copy(stream, out ? CopyDirection::kD2h : CopyDirection::kH2d, bytes);
+  const auto direction = out ? CopyDirection::kD2h : CopyDirection::kH2d;
+  const bool is_pageable = (out ? to : from) == MemoryPlace::kPageable;
+  return state_.time.copy(stream, direction,
+                          is_pageable ? state_.time.pinned_bytes_like(direction, bytes) : bytes);
 }
 
 /// Returns true for a number that a kernel should have computed. Kernels write nothing, so the memory may

@@ -70,9 +70,11 @@ class VirtualTime {
   /// Returns the time for which the legacy default stream has run collectives, or has waited for streams that
   /// run them.
   Nanoseconds exposed_collectives() const { return exposed_collectives_; }
-  /// Copies over the link in the direction's only copy engine. Pageable memory counts as fast as pinned
-  /// memory.
+  /// Copies from or to pinned memory over the link, in the direction's only copy engine.
   TimeSpan copy(StreamId id, CopyDirection direction, Bytes bytes);
+  /// Returns the bytes of pinned memory whose copy takes as long as that of `bytes` of pageable memory. The
+  /// processor copies those from or to a pinned buffer of the driver.
+  Bytes pinned_bytes_like(CopyDirection direction, Bytes pageable_bytes) const;
 
   void create_event(EventId event) { events_.emplace(event, std::nullopt); }
   void destroy_event(EventId event) { events_.erase(event); }

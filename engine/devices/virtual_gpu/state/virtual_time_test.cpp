@@ -44,6 +44,13 @@ TEST_F(VirtualTimeTest, ACopyTakesLatencyPlusBytesOverBandwidth) {
   EXPECT_EQ(time.copy(b, CopyDirection::kH2d, 1000), (TimeSpan{0, 2020}));
 }
 
+TEST_F(VirtualTimeTest, PageableMemoryIsCopiedByTheProcessor) {
+  const VirtualTime fast({.d2h = {.bytes_per_second = 48e9}, .h2d = {.bytes_per_second = 36e9}});
+  EXPECT_EQ(fast.pinned_bytes_like(CopyDirection::kD2h, 1000), 4000);
+  EXPECT_EQ(fast.pinned_bytes_like(CopyDirection::kH2d, 1000), 3000);
+  EXPECT_EQ(time.pinned_bytes_like(CopyDirection::kD2h, 1000), 1000);  // a slow link limits
+}
+
 TEST_F(VirtualTimeTest, RunsOneCopyAtATimePerDirection) {
   time.copy(a, CopyDirection::kD2h, 100);
   EXPECT_EQ(time.copy(b, CopyDirection::kD2h, 100), (TimeSpan{110, 220}));
