@@ -231,9 +231,8 @@ class _Launch:
             when = f"in step {steps}: its step was recorded until then, but not measured"
         else:
             when = f"in step {steps}: the {steps - 1} steps before it are too few for a recording"
-        return self._refuse(
-            True, f"{self.program} raised {type(error).__name__} {when}", "Its traceback is above. Nothing is written."
-        )
+        hint = failure_hint(self.request["run"]["device"], error)
+        return self._refuse(True, f"{self.program} raised {type(error).__name__} {when}", hint)
 
     def _refuse(self, is_input: bool, message: str, hint: str) -> int:
         self.recording.write_error(is_input, message, hint)
@@ -246,6 +245,21 @@ class _Launch:
         if shown == "steps" or (shown == "stages" and stage != self._shown_stage):
             print(f"offprof: {what}", file=sys.stderr)
         self._shown_stage = stage
+
+
+# Recording takes steps with nothing offloaded, which need not fit on a real GPU.
+_NOTHING_FITS = (
+    "A recording begins with steps in which nothing is offloaded, and these do not fit on this GPU. Find a policy on a "
+    "virtual one, where they fit: offprof advise PROGRAM --device virtual:PROFILE -o policy.json; then train within "
+    'offprof.OffloadActivations("policy.json"), which offloads from the first step on'
+)
+
+
+def failure_hint(device: str, error: BaseException) -> str:
+    """Returns what to do about an error of the program."""
+    if device.startswith("cuda") and type(error).__name__ == "OutOfMemoryError":
+        return _NOTHING_FITS
+    return "Its traceback is above. Nothing is written."
 
 
 def _steps(count: int) -> str:

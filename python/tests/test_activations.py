@@ -550,3 +550,9 @@ def test_does_nothing_while_the_program_is_recorded(tmp_path: Path) -> None:
     report = json.loads(lines[lines.index('{\n  "schema"') :])
     assert report["measured"]["d2h_bytes"] == 0
     assert sum(entry["tensors"] for entry in report["ledger"]) > 0
+
+
+def test_what_fits_only_with_recomputation_fits_from_the_first_step_on(tmp_path: Path) -> None:
+    command = [build_folder() / "offprof", "exec", "--device", "virtual:h200", "--device-memory", "1GiB", "--"]
+    lines = run_program(*command, sys.executable, PROGRAMS / "offloading_recompute_tight.py", folder=tmp_path)
+    assert lines.splitlines()[0] == "trained, recomputes"
