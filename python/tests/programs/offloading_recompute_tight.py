@@ -1,9 +1,8 @@
 """Trains a model that fits into 1 GiB only if its activations are offloaded or recomputed, from the first step on."""
 
+import offprof
 import torch
 from torch import nn
-
-import offprof
 
 ROWS, WIDTH, LAYERS = 1 << 18, 64, 12  # 64 MiB for each of two tensors that a layer saves
 
