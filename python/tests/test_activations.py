@@ -15,6 +15,7 @@ from typing import Any
 import offprof
 import pytest
 from conftest import PROGRAMS, build_folder, write_policy
+from offprof.launcher import failure_hint
 
 offprof.open_device("host")  # before the first tensor
 
@@ -556,3 +557,10 @@ def test_what_fits_only_with_recomputation_fits_from_the_first_step_on(tmp_path:
     command = [build_folder() / "offprof", "exec", "--device", "virtual:h200", "--device-memory", "1GiB", "--"]
     lines = run_program(*command, sys.executable, PROGRAMS / "offloading_recompute_tight.py", folder=tmp_path)
     assert lines.splitlines()[0] == "trained, recomputes"
+
+
+def test_a_program_that_does_not_fit_on_a_gpu_is_told_of_the_context() -> None:
+    error = type("OutOfMemoryError", (RuntimeError,), {})()
+    assert "OffloadActivations" in failure_hint("cuda", error)
+    assert "traceback" in failure_hint("cuda", ValueError())
+    assert "traceback" in failure_hint("host", error)

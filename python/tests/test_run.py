@@ -280,12 +280,3 @@ def test_a_plan_for_another_program_gives_way_to_the_fallback(
     simulated = report_of("simulate", "trace.json", "--policy", path)
     assert simulated["predicted"]["device_peak_bytes"] == report["measured"]["device_peak_bytes"]
     assert any("its fallback is used" in warning for warning in simulated["warnings"])
-
-
-def test_a_program_that_does_not_fit_on_a_gpu_is_told_what_fits() -> None:
-    from offprof.launcher import failure_hint
-
-    error = type("OutOfMemoryError", (RuntimeError,), {})()
-    assert "OffloadActivations" in failure_hint("cuda", error)
-    assert "traceback" in failure_hint("cuda", ValueError())
-    assert "traceback" in failure_hint("host", error)

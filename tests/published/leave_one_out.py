@@ -11,7 +11,7 @@ A constant that no remaining row depends on keeps its value without a fit, which
 
 FOLDER gets the profiles, the tables of all runs, and left_out.csv, the rows of each family as modelled without it.
 
---check exits with status 1 if fewer than nine of ten left-out rows lie within the ranges of RANGES, or if the fit to
+--check exits with status 1 if fewer than nine of ten left-out rows lie within the ranges of ranges.py, or if the fit to
 all rows is far from the committed profile.
 """
 
@@ -22,28 +22,17 @@ import copy
 import csv
 import json
 import math
-import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy
-from report import A100, ROOT, WRITTEN_SHARE, adjustment_ms, is_time, mean, within
+from ranges import report_ranges
+from report import A100, WRITTEN_SHARE, adjustment_ms, is_time, mean, within
 
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "liger_a100.csv"
-RANGES = ROOT / "simulator/steps/time_factors.cpp"
-
-# The ranges of the cost model that the operators of the table are rows of.
-RANGE_OF_OPERATOR = {
-    "cross_entropy": "row_operators",
-    "fused_linear_cross_entropy": "products",
-    "layer_norm": "row_operators",
-    "rms_norm": "elementwise",
-    "swiglu": "products",
-}
-
 # Constants in the profile: group, key, and the value of other sources than the table. `efficiency.compute`: the best
 # product that stas00/ml-engineering (compute/accelerator/README.md) found on an A100 is 271 of 312 TFLOP/s.
 # `efficiency.memory`: the triad of te42kyfo/gpu-benches reaches 1759 of 2039 GB/s. Without a figure for
@@ -60,7 +49,6 @@ DIFFERENCE = 0.04  # of the logarithm of a constant, for derivatives
 UNDETERMINED = 0.02  # root mean square derivative over the rows of a family that depend least; see `solve`
 MOST_STEPS = 2
 CONVERGED = 0.015  # change of the logarithms
-NEAR_SHARE = 0.9
 COMMITTED_WITHIN = 0.05  # of the constants that the profile states with two digits
 
 Constants = dict[str, float]
@@ -182,36 +170,6 @@ def line(rows: Rows, one: Fit) -> str:
     )
 
 
-def read_ranges() -> dict[str, tuple[float, float]]:
-    """Reads the ranges of real over modelled times from the cost model's source."""
-    found = re.findall(r'\{"(\w+)", \{([\d.]+), ([\d.]+)\}', RANGES.read_text(encoding="utf-8"))
-    return {name: (float(low), float(high)) for name, low, high in found}
-
-
-def covering_range(factors: list[float]) -> tuple[float, float]:
-    """Returns the narrowest range, in logarithms around 1, that nine of ten factors lie in."""
-    distances = sorted(abs(math.log(factor)) for factor in factors)
-    widest = math.exp(distances[math.ceil(NEAR_SHARE * len(distances)) - 1])
-    return 1 / widest, widest
-
-
-def report_ranges(left_out: list[tuple[dict[str, str], float]], problems: list[str]) -> None:
-    """Prints the left-out rows against the ranges of the cost model."""
-    print("\n| range | rows | real / modelled: nine of ten within | stated | rows within |\n|---|---|---|---|---|")
-    ranges = read_ranges()
-    for name in dict.fromkeys(RANGE_OF_OPERATOR.values()):
-        factors = [1 / ratio for row, ratio in left_out if RANGE_OF_OPERATOR[row["kernel"]] == name]
-        low, high = ranges[name]
-        inside = sum(low <= factor <= high for factor in factors)
-        narrowest = covering_range(factors)
-        print(
-            f"| {name} | {len(factors)} | {narrowest[0]:.2f} to {narrowest[1]:.2f} | {low} to {high} | "
-            f"{inside} of {len(factors)} |"
-        )
-        if inside < NEAR_SHARE * len(factors):
-            problems.append(f"only {inside} of {len(factors)} left-out rows are within the range of {name}")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("offprof")
@@ -237,7 +195,7 @@ def main() -> int:
         arguments.folder / "left_out.csv", [row | {"modelled / published": str(ratio)} for row, ratio in left_out]
     )
     problems: list[str] = []
-    report_ranges(left_out, problems)
+    problems += report_ranges([(row["kernel"], ratio) for row, ratio in left_out])
     for name, value in model.committed().items():
         if abs(math.log(every.constants[name] / value)) > COMMITTED_WITHIN:
             problems.append(f"the fit to all rows has {name} {every.constants[name]:.3g}, the committed one {value}")

@@ -30,7 +30,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from ranges import ROOT, report_ranges
+
 PROFILES = ROOT / "engine/devices/virtual_gpu/model/profiles"
 A100 = PROFILES / "a100-80gb.json"
 WRITTEN_SHARE = 0.54
@@ -165,6 +166,8 @@ def main() -> int:
     )
     bounds = OF_KERNELS if is_of_kernels(rows[0]) else HELD_OUT if "device" in rows[0] else FITTED
     found = failures(bounded, memory, bounds)
+    if bounds is OF_KERNELS:
+        found += report_ranges((row["kernel"], float(row["modelled"]) / float(row["published"])) for row in rows)
     for failure in found:
         print(f"out of bounds: {failure}", file=sys.stderr)
     return 1 if arguments.check and found else 0

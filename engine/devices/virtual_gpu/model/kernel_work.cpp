@@ -121,8 +121,8 @@ Work of_batch_norm(Work work) {
   };
 }
 
-/// The same, and writes the allocated result, with `share` of the time of an elementwise kernel for each
-/// element of operand `counted`.
+/// Reads the first `inputs` operands once and writes the allocated result, with `share` of the time of an
+/// elementwise kernel for each element of operand `counted`.
 Work element_passes(std::size_t inputs, std::size_t counted, double share) {
   return [=](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
     KernelWork kernel = one_pass(inputs)(launch, op, allocated);
@@ -134,7 +134,7 @@ Work element_passes(std::size_t inputs, std::size_t counted, double share) {
 /// Reads all operands and writes the allocated result. The address of each element is calculated from its
 /// place in all dimensions.
 KernelWork concatenation(const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
-  constexpr double kShare = 1.35;
+  constexpr double kShare = 1.35;  // of the time of an elementwise kernel; on an H100
   KernelWork kernel = one_pass(op.operands.size())(launch, op, allocated);
   for (const OperandShape& operand : op.operands) kernel.single_elements += kShare * elements_of(operand);
   kernel.has_unknown_launch = true;

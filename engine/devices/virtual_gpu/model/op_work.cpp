@@ -293,9 +293,8 @@ bool gathers(std::string_view name) {
 }
 
 Bytes read_again(const OpCall& op) {
-  const bool forward =
-      is_one_of(op.name, {"aten::cudnn_batch_norm", "aten::native_batch_norm",
-                          "aten::_native_batch_norm_legit", "aten::var_mean", "aten::var", "aten::std"});
+  const bool forward = is_one_of(
+      op.name, {"aten::cudnn_batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit"});
   const bool backward =
       is_one_of(op.name, {"aten::cudnn_batch_norm_backward", "aten::native_batch_norm_backward"});
   Bytes bytes = 0;
