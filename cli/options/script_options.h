@@ -22,7 +22,7 @@ class ScriptOptions {
 
   /// Tells scripts and models apart: the parser cannot know that a module of Python (`-m`) has no path. Call
   /// it first, with the whole command line. Throws Error (input) if there is no program, or a model with
-  /// arguments.
+  /// arguments or with options that only scripts have.
   void choose_program(const std::vector<std::string>& argv);
 
   bool is_script() const { return request_.is_module || program_.ends_with(".py"); }

@@ -120,8 +120,8 @@ TimeSpan VirtualTime::copy(StreamId id, CopyDirection direction, Bytes bytes) {
 }
 
 Bytes VirtualTime::pinned_bytes_like(CopyDirection direction, Bytes pageable_bytes) const {
-  // A core copies 13 GB/s to the host and 8 to 11 GB/s back beside an H100 (traces/recorded/h100/copies.json);
-  // assumed for all machines.
+  // A core copies 13 GB/s to the host and 8 to 11 GB/s back beside an H100
+  // (traces/recorded/h100/copies.json); assumed for all machines.
   constexpr double kBytesPerSecond = 12e9;
   const double link = (direction == CopyDirection::kD2h ? link_.d2h : link_.h2d).bytes_per_second;
   return to_whole(static_cast<double>(pageable_bytes) * std::max(1.0, link / kBytesPerSecond));
