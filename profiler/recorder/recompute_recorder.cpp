@@ -44,6 +44,14 @@ at::Tensor unheard_bytes_of(const at::Tensor& value) {
   return bytes_of(value);
 }
 
+/// Returns a copy of them, also if the device is the host itself.
+at::Tensor copied_bytes_of(const at::Tensor& value) {
+  const at::AutoDispatchBelowAutograd below_autograd;
+  const at::DisableRecordFunctionGuard unheard;
+  const at::Tensor bytes = bytes_of(value);
+  return value.is_cpu() ? bytes.clone() : bytes;
+}
+
 bool is_movable(const PackRequest& request) {
   return request.movability == Movability::kMovable;
 }
@@ -83,7 +91,7 @@ void RecomputeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const P
     if (!saved.is_on_host)
       saved.digest = digest_of(value);
     else if (has_values_)
-      saved.host_bytes = unheard_bytes_of(value);
+      saved.host_bytes = copied_bytes_of(value);
   }
   saved_of_[request.storage].push_back(tensor);
 }

@@ -3,8 +3,8 @@
     offprof exec --device virtual:a100-80gb -- python tests/published/measure.py tests/published/liger_a100.csv OUTPUT.csv
 
 Times are taken as triton's `do_bench` took the published ones: before each pass 256 MB are set to zero, which empties
-the L2 cache of the operands, and the time is the median of those between two events around the pass. Memory is the peak of
-`torch.cuda.max_memory_allocated` over a forward and a backward pass.
+the L2 cache of the operands, and the time is the median of those between two events around the pass. Memory is the peak
+of `torch.cuda.max_memory_allocated` over a forward and a backward pass.
 """
 
 from __future__ import annotations

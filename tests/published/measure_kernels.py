@@ -4,7 +4,8 @@
 
 OUTPUT.csv gets the rows of the tables, those of memory and of `full` passes left out. Their figure is the sum of the
 times of the kernels of one pass, in milliseconds: without launch gaps and without the host, on which the times of
-measure.py depend if the kernels are short. Before each pass 256 MB are set to zero, which empties the L2 cache.
+measure.py depend if the kernels are short. Before each pass 256 MB are set to zero, which empties the L2 cache. The
+column of the figure is `published`, as in the other tables. A row whose passes run different kernels is left out.
 
 NAMES.json.gz gets the name and the time, in nanoseconds, of each kernel.
 """
@@ -17,6 +18,7 @@ import gc
 import gzip
 import json
 import statistics
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,9 @@ PASSES = 3
 METRIC = "kernels, ms"
 
 
-def kernels_of(row: dict[str, str], flushed: torch.Tensor) -> list[tuple[str, float]]:
-    """Returns name and time, in nanoseconds, of each kernel of a pass: the median of several passes."""
+def kernels_of(row: dict[str, str], flushed: torch.Tensor) -> list[tuple[str, float]] | None:
+    """Returns name and time, in nanoseconds, of each kernel of a pass: the median of several passes. None: they run
+    different kernels."""
     operator = OPERATORS[row["kernel"]](int(row["x"].split("=")[1]), parse_options(row["shape"]))
     run = pass_of(operator, row["mode"])
 
@@ -55,7 +58,7 @@ def kernels_of(row: dict[str, str], flushed: torch.Tensor) -> list[tuple[str, fl
     passes = [events[i * count : (i + 1) * count] for i in range(PASSES)]
     names = [[event.name() for event in events] for events in passes]
     if any(other != names[0] for other in names):
-        raise RuntimeError(f"passes of {row} have different kernels: {names}")
+        return None
     times = [statistics.median(event.duration_ns() for event in same) for same in zip(*passes, strict=True)]
     return list(zip(names[0], times, strict=True))[1:]  # without the one that empties the cache
 
@@ -76,6 +79,9 @@ def main() -> None:
                 if row["metric"].startswith("peak") or row["mode"] == "full" or key in measured:
                     continue
                 kernels = kernels_of(row, flushed)
+                if kernels is None:
+                    print(f"left out: {key}", file=sys.stderr)
+                    continue
                 measured[key] = sum(time for _, time in kernels) / 1e6
                 named.append({"row": key, "kernels": kernels})
                 gc.collect()
