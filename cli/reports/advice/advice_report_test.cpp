@@ -209,6 +209,9 @@ or with other engines:
   EXPECT_THAT(text(120), shows);
   report_.advice.ways[0].policy.rules = {{.placement = {"", Place::kRecompute}}};
   EXPECT_THAT(text(120), shows);
+  instructions.expands_segments = true;
+  EXPECT_THAT(text(120),
+              testing::HasSubstr("# in the environment: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
 }
 
 TEST_F(AdviceReportTest, CountsTraces) {

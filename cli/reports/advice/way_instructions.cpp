@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "cli/reports/next_command.h"
 #include "engine/scheduler/placement_rules.h"
@@ -10,8 +11,10 @@
 namespace offprof {
 namespace {
 
+constexpr std::string_view kExpandsSegments = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+
 std::string environment_of(const WayInstructions& instructions) {
-  return instructions.expands_segments ? "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True " : "";
+  return instructions.expands_segments ? std::string(kExpandsSegments) + " " : "";
 }
 
 bool offloads(const Policy& policy) {
@@ -51,10 +54,13 @@ std::string script_text(const WayInstructions& instructions, const Way& way) {
   if (!way.configuration.checkpointed.empty()) return "In your own training:\n" + run;
   return fmt::format(
              "In your own training, with forward and loss within the context:\n"
+             "{}"
              "  offloading = offprof.OffloadActivations(\"{}\")\n"
              "  with offloading:\n"
              "      loss = model(batch)\n"
              "or without a change, if the first steps fit with nothing offloaded:\n",
+             instructions.expands_segments ? fmt::format("  # in the environment: {}\n", kExpandsSegments)
+                                           : "",
              instructions.policy) +
          run;
 }
