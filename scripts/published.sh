@@ -22,8 +22,11 @@ esac
 build release --target offprof offprof_engine offprof_python offprof_stand_ins
 published=$root/tests/published offprof=$root/build/offprof python=$python_tools/python
 case $comparison in
-fitted) "$published/compare.sh" "$offprof" "$python" "$root/out/published" "$@" ;;
+fitted) "$published/compare.sh" "$offprof" "$python" "$published/liger_a100.csv" a100-80gb "$root/out/published" "$@" ;;
 held-out) "$published/held_out.sh" "$offprof" "$python" "$root/out/published/held-out" "$@" ;;
-measured) "$published/measured.sh" "$offprof" "$python" "$root/out/published/measured" "$@" ;;
+measured)
+    "$published/compare.sh" "$offprof" "$python" "$root/traces/recorded/h100/kernels.csv" h100-80gb \
+        "$root/out/published/measured" "$@"
+    ;;
 left-out) "$python" "$published/leave_one_out.py" "$offprof" "$python" "$root/out/published/left-out" "$@" ;;
 esac

@@ -151,10 +151,7 @@ class RunCommand : public Subcommand {
   }
 
   ExitStatus run_model(Context& context, const PolicyFile& policy) {
-    if (continues_)
-      throw input_error(
-          "--continue is for training scripts, and " + program_.program() + " is a TorchScript module",
-          "Leave the option out");
+    if (continues_) program_.require_script("--continue");
     RunResult result = run_engine(context);
     context.warn(result.trace.notes);
     result.trace.tool_version = program_version();

@@ -73,10 +73,13 @@ void ScriptOptions::choose_program(const std::vector<std::string>& argv) {
                       "Name a script or a model: offprof run train.py, offprof run model.pt");
   if (!is_script() && !arguments().empty())
     throw input_error("a TorchScript module takes no arguments: " + arguments().front());
-  if (const auto given = option_words(); !is_script() && !given.empty())
-    throw input_error(
-        given.front() + " is for training scripts, and " + program_ + " is a TorchScript module",
-        "Leave the option out, or give a script: train.py, or -m MODULE");
+  if (const auto given = option_words(); !given.empty()) require_script(given.front());
+}
+
+void ScriptOptions::require_script(const std::string& option) const {
+  if (is_script()) return;
+  throw input_error(option + " is for training scripts, and " + program_ + " is a TorchScript module",
+                    "Leave the option out, or give a script: train.py, or -m MODULE");
 }
 
 std::vector<std::string> ScriptOptions::words() const {

@@ -25,6 +25,9 @@ class ScriptOptions {
   /// arguments or with options that only scripts have.
   void choose_program(const std::vector<std::string>& argv);
 
+  /// Throws Error (input) if the program is a model, for which there is no such option.
+  void require_script(const std::string& option) const;
+
   bool is_script() const { return request_.is_module || program_.ends_with(".py"); }
   /// Returns the path of the script or the model, or the name of the module.
   const std::string& program() const { return program_; }

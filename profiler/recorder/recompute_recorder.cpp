@@ -26,17 +26,6 @@ at::Tensor bytes_of(const at::Tensor& value) {
   return view_storage(value.storage(), {at::kByte, {bytes}, {1}}).cpu();
 }
 
-/// Returns a text of the recompute steps, without their times.
-std::string text_of(const FoundRecomputation& found) {
-  std::ostringstream text;
-  text << found.recomputation.tensor << ' ' << text_of_steps(found);
-  if (found.executable.draws)
-    for (const Draw& draw : *found.executable.draws) text << draw.op << draw.packed;
-  for (const TransformMemory& step : found.recomputation.use.memory)
-    text << step.bytes << ',' << step.freed << ' ';
-  return text.str();
-}
-
 /// The same, without a history, and without operators that a recording would see.
 at::Tensor unheard_bytes_of(const at::Tensor& value) {
   const at::AutoDispatchBelowAutograd below_autograd;
@@ -46,10 +35,20 @@ at::Tensor unheard_bytes_of(const at::Tensor& value) {
 
 /// Returns a copy of them, also if the device is the host itself.
 at::Tensor copied_bytes_of(const at::Tensor& value) {
-  const at::AutoDispatchBelowAutograd below_autograd;
   const at::DisableRecordFunctionGuard unheard;
-  const at::Tensor bytes = bytes_of(value);
+  const at::Tensor bytes = unheard_bytes_of(value);
   return value.is_cpu() ? bytes.clone() : bytes;
+}
+
+/// Returns a text of the recompute steps, without their times.
+std::string text_of(const FoundRecomputation& found) {
+  std::ostringstream text;
+  text << found.recomputation.tensor << ' ' << text_of_steps(found);
+  if (found.executable.draws)
+    for (const Draw& draw : *found.executable.draws) text << draw.op << draw.packed;
+  for (const TransformMemory& step : found.recomputation.use.memory)
+    text << step.bytes << ',' << step.freed << ' ';
+  return text.str();
 }
 
 bool is_movable(const PackRequest& request) {

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Runs the operators of the published measurements on a virtual A100 and prints modelled over published figures.
+# Runs the operators of a table on a virtual GPU and prints modelled over published or measured figures.
 #
-#   tests/published/compare.sh OFFPROF PYTHON FOLDER [--check]
+#   tests/published/compare.sh OFFPROF PYTHON TABLE.csv PROFILE FOLDER [--check]
 #
-# FOLDER gets the table of all rows, published.csv. With --check, exit status 1 if a figure is out of bounds.
+# FOLDER gets the table with the modelled figures, under the same name. With --check, exit status 1 if a figure is out
+# of bounds.
 set -euo pipefail
-offprof=$1 python=$2 folder=$3
+offprof=$1 python=$2 table=$3 profile=$4 folder=$5
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$folder"
-"$offprof" exec --device virtual:a100-80gb -- "$python" "$here/measure.py" "$here/liger_a100.csv" "$folder/published.csv"
-"$python" "$here/report.py" "$folder/published.csv" "${@:4}"
+output=$folder/$(basename "$table")
+"$offprof" exec --device "virtual:$profile" -- "$python" "$here/measure.py" "$table" "$output"
+"$python" "$here/report.py" "$output" "${@:6}"

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/torch/dtype_name.h"
 #include "traces/base/check.h"
@@ -62,8 +63,9 @@ void add_operands(OpCall& call, const c10::IValue& value) {
   if (value.isTensor()) {
     add_operand(call, value.toTensor());
   } else if (value.isTensorList()) {
-    if (call.list_length == 0) call.list_length = value.toTensorVector().size();
-    for (const at::Tensor& tensor : value.toTensorVector()) add_operand(call, tensor);
+    const std::vector<at::Tensor> tensors = value.toTensorVector();
+    if (call.list_length == 0) call.list_length = tensors.size();
+    for (const at::Tensor& tensor : tensors) add_operand(call, tensor);
   }
 }
 

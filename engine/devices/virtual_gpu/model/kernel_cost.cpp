@@ -37,39 +37,37 @@ double peak_of(const DeviceProfile& profile, const OpWork& work) {
   return found != profile.flops_per_second.end() ? found->second : profile.flops_per_second.at("float32");
 }
 
-/// Share of the 16-bit peak that attention kernels reach, from that of long sequences at width 128 in the
-/// profile. The rest is read off FlashAttention-2's figures for A100 and H100 (Dao 2023;
-/// flash2_a100_fwd_bwd_benchmark.png, flash3_fp16_fwd.png of Dao-AILab/flash-attention): heads of width 64,
-/// the rise with the length of the sequence, which is slower with a causal mask, and backward.
-double flash_attention_share(const DeviceProfile& profile, const AttentionShape& shape) {
-  constexpr double kNarrowWidth = 64, kNarrowShare = 0.84, kBackwardShare = 0.83;
-  constexpr double kHalfPositions = 150, kHalfPositionsCausal = 500;
-  const double half = shape.is_causal ? kHalfPositionsCausal : kHalfPositions;
-  return profile.attention_efficiency * (shape.width <= kNarrowWidth ? kNarrowShare : 1) *
-         (shape.is_backward ? kBackwardShare : 1) * shape.positions / (shape.positions + half);
+/// What the share of the peak that attention kernels reach depends on.
+struct AttentionRates {
+  double narrow = 1;                                     ///< heads of width 64, relative to 128
+  double backward = 1;                                   ///< relative to forward
+  double half_positions = 0, half_positions_causal = 0;  ///< of keys, at which half of the share is reached
+};
+
+/// Read off FlashAttention-2's figures for A100 and H100 (Dao 2023; flash2_a100_fwd_bwd_benchmark.png,
+/// flash3_fp16_fwd.png of Dao-AILab/flash-attention).
+constexpr AttentionRates kFlash = {0.84, 0.83, 150, 500};
+/// cuDNN's kernels, which PyTorch chooses on compute capability 9.0 and 10.0, and efficient attention in
+/// float32. From cuDNN 9.19 and PyTorch 2.11 on an H100 (traces/recorded/h100/kernels.csv), as are their
+/// shares of what matrix products reach.
+constexpr AttentionRates kCudnn = {0.75, 0.76, 150, 850}, kFloat32 = {1, 1, 400, 400};
+constexpr double kCudnnOfProducts = 0.89, kFloat32OfProducts = 0.75;
+
+/// Returns the share of the peak, from that of long sequences at width 128.
+double attention_share(double of_long, const AttentionRates& rates, const AttentionShape& shape) {
+  constexpr double kNarrowWidth = 64;
+  const double half = shape.is_causal ? rates.half_positions_causal : rates.half_positions;
+  return of_long * (shape.width <= kNarrowWidth ? rates.narrow : 1) *
+         (shape.is_backward ? rates.backward : 1) * shape.positions / (shape.positions + half);
 }
 
-/// The same of cuDNN's kernels, which PyTorch chooses on compute capability 9.0 and 10.0: a share of what
-/// matrix products reach. From cuDNN 9.19 on an H100 (traces/recorded/h100/kernels.csv).
-double cudnn_attention_share(const DeviceProfile& profile, const AttentionShape& shape) {
-  constexpr double kOfProducts = 0.89, kNarrowWidth = 64, kNarrowShare = 0.75, kBackwardShare = 0.76;
-  constexpr double kHalfPositions = 150, kHalfPositionsCausal = 850;
-  const double half = shape.is_causal ? kHalfPositionsCausal : kHalfPositions;
-  return profile.compute_efficiency * kOfProducts * (shape.width <= kNarrowWidth ? kNarrowShare : 1) *
-         (shape.is_backward ? kBackwardShare : 1) * shape.positions / (shape.positions + half);
-}
-
-/// The same of efficient attention in float32, as a share of the peak without tensor cores; also from there.
-double float32_attention_share(const DeviceProfile& profile, const AttentionShape& shape) {
-  constexpr double kOfProducts = 0.75, kHalfPositions = 400;
-  return profile.compute_efficiency * kOfProducts * shape.positions / (shape.positions + kHalfPositions);
-}
-
+/// The profile has the share of flash attention.
 double attention_share(const DeviceProfile& profile, const OpWork& work) {
+  const AttentionShape& shape = *work.attention;
   const bool has_16_bits = work.dtype == "bfloat16" || work.dtype == "float16";
-  if (!has_16_bits) return float32_attention_share(profile, *work.attention);
-  return work.attention->is_cudnn ? cudnn_attention_share(profile, *work.attention)
-                                  : flash_attention_share(profile, *work.attention);
+  if (!has_16_bits) return attention_share(profile.compute_efficiency * kFloat32OfProducts, kFloat32, shape);
+  return shape.is_cudnn ? attention_share(profile.compute_efficiency * kCudnnOfProducts, kCudnn, shape)
+                        : attention_share(profile.attention_efficiency, kFlash, shape);
 }
 
 /// Share of what matrix products reach of the same size. Parts of images are gathered while they are
