@@ -37,7 +37,7 @@ double peak_of(const DeviceProfile& profile, const OpWork& work) {
   return found != profile.flops_per_second.end() ? found->second : profile.flops_per_second.at("float32");
 }
 
-/// What the share of the peak that attention kernels reach depends on.
+/// Factors of the share of the peak that attention kernels reach.
 struct AttentionRates {
   double narrow = 1;                                     ///< heads of width 64, relative to 128
   double backward = 1;                                   ///< relative to forward
