@@ -148,9 +148,12 @@ at::Tensor OffloadStep::unpack(SavedId tensor) {
   const Shell shell = executor_.held(tensor).shell;  // the scheduler may release it
   TORCH_CHECK(shell.defined(), kAskedAgain, tensor);
   check_unmodified(executor_.held(tensor));
-  executor_.recompute().end_forward();
+  const bool is_first = executor_.recompute().end_forward();
   if (wants_node_ends_) watch_node_end();
-  if (StepListener* const listener = listener_) listener->on_unpack(tensor);
+  if (StepListener* const listener = listener_) {
+    if (is_first) listener->on_backward_begin(executor_.copies());
+    listener->on_unpack(tensor);
+  }
   scheduled([&] { ask_scheduler_for(tensor, shell); });
   if (wants_node_ends_) node_tensors_.push_back(tensor);
   const CopyId copy = executor_.held(tensor).copy;

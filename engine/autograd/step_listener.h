@@ -10,6 +10,8 @@
 
 namespace offprof {
 
+class StepCopies;
+
 /// Listens to a step. Every call is made on the thread that runs the step, in program order. on_hook_begin
 /// and on_hook_end enclose the time that the engine takes from the model. The step's lock is held during
 /// every call but on_pack_begin. So only on_pack_begin may wait for a lock whose holder may call the step:
@@ -26,6 +28,8 @@ class StepListener {
   virtual void on_pack_begin() {}
   virtual void on_pack(SavedId /*tensor*/, const at::Tensor& /*value*/, const PackRequest& /*request*/,
                        const PackDecision& /*decision*/) {}
+  /// The first tensor is about to be unpacked. `copies` are those of the step, which lives until it ends.
+  virtual void on_backward_begin(const StepCopies& /*copies*/) {}
   virtual void on_unpack(SavedId /*tensor*/) {}
   virtual void on_release(SavedId /*tensor*/) {}
   /// Follows on_release if only the engine holds the memory that the tensor was reloaded to.

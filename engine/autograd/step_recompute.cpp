@@ -35,8 +35,10 @@ void StepRecompute::draw(const std::string& op) {
   if (draws_ && is_forward_) draws_->add({op, static_cast<SavedId>(held_.size())});
 }
 
-void StepRecompute::end_forward() {
-  if (std::exchange(is_forward_, false) && guide_.on_forward_end) guide_.on_forward_end();
+bool StepRecompute::end_forward() {
+  const bool was_forward = std::exchange(is_forward_, false);
+  if (was_forward && guide_.on_forward_end) guide_.on_forward_end();
+  return was_forward;
 }
 
 void StepRecompute::drop(const DropForRecompute& command) {

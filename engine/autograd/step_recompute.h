@@ -28,7 +28,8 @@ class StepRecompute {
   /// Adds a random draw that an operator of forward is about to make. Does nothing after end_forward.
   void draw(const std::string& op);
   bool watches_draws() const { return draws_.has_value(); }
-  void end_forward();
+  /// Returns true at its first call.
+  bool end_forward();
 
   /// Records the contents that the recompute steps read: they must not change from here on.
   void drop(const DropForRecompute& command);

@@ -83,7 +83,6 @@ std::int32_t NoteTaker::storage_of(const PackRequest& request) {
 }
 
 void NoteTaker::on_unpack(SavedId tensor) {
-  if (recompute_) recompute_->on_unpack(tensor);
   if (std::exchange(is_unpacked_[static_cast<std::size_t>(tensor)], 1) == 0)
     notes_.backward_order.push_back(tensor);
 }

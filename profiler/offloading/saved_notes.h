@@ -45,6 +45,9 @@ class NoteTaker final : public StepListener {
   void on_pack_begin() override;
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                const PackDecision& decision) override;
+  void on_backward_begin(const StepCopies& copies) override {
+    if (recompute_) recompute_->on_backward_begin(copies);
+  }
   void on_unpack(SavedId tensor) override;
 
   /// Returns the notes; call it once, after the step.

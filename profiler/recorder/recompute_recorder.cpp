@@ -1,11 +1,13 @@
 #include "profiler/recorder/recompute_recorder.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/record_function.h>
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <set>
 #include <sstream>
@@ -13,6 +15,7 @@
 #include <utility>
 
 #include "engine/autograd/held_tensor.h"
+#include "engine/autograd/step_copies.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 #include "profiler/recorder/measured_use.h"
 #include "profiler/recorder/recompute_builder.h"
@@ -20,17 +23,34 @@
 namespace offprof {
 namespace {
 
-/// Returns the bytes of the tensor's storage on the host.
-at::Tensor bytes_of(const at::Tensor& value) {
-  const auto bytes = static_cast<std::int64_t>(value.storage().nbytes());
-  return view_storage(value.storage(), {at::kByte, {bytes}, {1}}).cpu();
+/// Returns the storage as a tensor of bytes.
+at::Tensor bytes_of(const c10::Storage& storage) {
+  return view_storage(storage, {at::kByte, {static_cast<std::int64_t>(storage.nbytes())}, {1}});
 }
 
-/// The same, without a history, and without operators that a recording would see.
+/// Returns the bytes of the tensor's storage on the host, without a history, and without operators that a
+/// recording would see.
 at::Tensor unheard_bytes_of(const at::Tensor& value) {
   const at::AutoDispatchBelowAutograd below_autograd;
   const at::DisableRecordFunctionGuard unheard;
-  return bytes_of(value);
+  return bytes_of(value.storage()).cpu();
+}
+
+/// Returns true if both storages on the device, of the same size, have the same bytes.
+bool have_equal_bytes(const c10::Storage& a, const c10::Storage& b) {
+  const at::DisableRecordFunctionGuard unheard;
+  return at::equal(bytes_of(a), bytes_of(b));
+}
+
+/// Returns true if the engine copies the storage to the host as it is: see StepCopies.
+bool is_whole_copy(const at::Tensor& value, const PackRequest& request, const PackDecision& decision) {
+  return decision.copy >= 0 && is_dense(value) && request.tensor_bytes == request.storage_bytes;
+}
+
+/// Returns the bytes of a finished copy in host memory; undefined if it is elsewhere, encoded or partial.
+at::Tensor bytes_of_copy(const StepCopies::Copy& copy, Bytes bytes) {
+  if (copy.host == nullptr || copy.transform || copy.bytes != bytes) return {};
+  return at::from_blob(copy.host, {bytes}, at::TensorOptions(at::kByte));
 }
 
 /// Returns a copy of them, also if the device is the host itself.
@@ -78,7 +98,7 @@ void RecomputeRecorder::on_step_begin() {
 }
 
 void RecomputeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
-                                const PackDecision&) {
+                                const PackDecision& decision) {
   Saved& saved = saved_.emplace_back();
   saved.request = request;
   notes_->add_saved(value);
@@ -89,16 +109,21 @@ void RecomputeRecorder::on_pack(SavedId tensor, const at::Tensor& value, const P
   if (first_of_content(request.storage, saved.content) < 0) {
     if (!saved.is_on_host)
       saved.digest = digest_of(value);
+    else if (has_values_ && is_whole_copy(value, request, decision))
+      saved.copy = decision.copy;
     else if (has_values_)
       saved.host_bytes = copied_bytes_of(value);
   }
   saved_of_[request.storage].push_back(tensor);
 }
 
-/// At the first unpack forward is done, and everything that it saved is available.
-void RecomputeRecorder::on_unpack(SavedId) {
+/// Forward is done, and everything that it saved is available.
+void RecomputeRecorder::on_backward_begin(const StepCopies& copies) {
   if (!std::exchange(is_forward_, false)) return;
   notes_->stop();
+  if (has_values_) device_.synchronize();  // all copies to the host have ended
+  for (Saved& saved : saved_)
+    if (saved.copy >= 0) saved.host_bytes = bytes_of_copy(copies[saved.copy], saved.request.storage_bytes);
   find();
   for (Saved& saved : saved_) saved.value = saved.host_bytes = at::Tensor();
 }
@@ -114,10 +139,14 @@ void RecomputeRecorder::find() {
   const at::AutoDispatchBelowAutograd below_autograd;
   const auto draws = std::make_shared<const std::vector<Draw>>(notes_->draws().list());
   for (SavedId tensor = 0; tensor < static_cast<SavedId>(saved_.size()); ++tensor)
-    if (const Saved& saved = saved_[tensor]; is_movable(saved.request) &&
-                                             (saved.is_on_host || saved.value.defined()) &&
-                                             is_first_of_content(tensor))
+    if (const Saved& saved = saved_[tensor];
+        is_movable(saved.request) && is_held(saved) && is_first_of_content(tensor))
       try_recomputation(tensor, draws);
+}
+
+bool RecomputeRecorder::is_held(const Saved& saved) const {
+  if (!saved.is_on_host) return saved.value.defined();
+  return !has_values_ || saved.host_bytes.defined();
 }
 
 bool RecomputeRecorder::is_first_of_content(SavedId tensor) const {
@@ -163,7 +192,8 @@ SavedId RecomputeRecorder::first_of_content(AllocationId allocation, const Watch
 /// Returns true if the bytes are unchanged in backward. `tensor` is the first one with its content.
 bool RecomputeRecorder::is_as_saved(SavedId tensor) {
   Saved& saved = saved_[tensor];
-  if (!saved.is_as_saved) saved.is_as_saved = saved.is_on_host || digest_of(saved.value) == saved.digest;
+  if (!saved.is_as_saved)
+    saved.is_as_saved = saved.is_on_host ? is_held(saved) : digest_of(saved.value) == saved.digest;
   return *saved.is_as_saved;
 }
 
@@ -174,9 +204,9 @@ SavedId RecomputeRecorder::source_of(const NotedArgument& argument, SavedId befo
   return found >= 0 && found < before && is_as_saved(found) ? found : -1;
 }
 
-/// Returns the storage with the content of a saved tensor; a copy if it is held on the host.
-c10::Storage RecomputeRecorder::storage_of(SavedId source) const {
-  const Saved& saved = saved_[source];
+/// Returns a storage on the device with the content of a saved tensor; a copy if it is held on the host.
+c10::Storage RecomputeRecorder::storage_of(SavedId tensor) const {
+  const Saved& saved = saved_[tensor];
   if (!saved.is_on_host) return saved.value.storage();
   const at::DisableRecordFunctionGuard unheard;
   const at::Tensor bytes =
@@ -188,6 +218,7 @@ c10::Storage RecomputeRecorder::storage_of(SavedId source) const {
 /// Recomputes the content, checks it, and records the cost.
 bool RecomputeRecorder::proves(FoundRecomputation& found) const {
   const SavedId tensor = found.recomputation.tensor;
+  const Bytes expected_bytes = saved_[tensor].request.storage_bytes;
   std::map<SavedId, c10::Storage> sources;  // made before the cost is measured
   const RecomputeInputs inputs = {
       [&](SavedId source) { return sources.at(source); },
@@ -199,10 +230,12 @@ bool RecomputeRecorder::proves(FoundRecomputation& found) const {
       for (const RecomputeArgument& argument : step.arguments)
         if (argument.source >= 0 && !sources.contains(argument.source))
           sources.emplace(argument.source, storage_of(argument.source));
+    const c10::Storage expected = has_values_ ? storage_of(tensor) : c10::Storage();
     found.recomputation.use = use_of(
         device_, [&] { made = recompute(found.executable, inputs); },
         [&] {
-          is_exact = is_exact && has_content_of(made, tensor);
+          is_exact = is_exact && static_cast<Bytes>(made.storage().nbytes()) == expected_bytes &&
+                     (!has_values_ || have_equal_bytes(made.storage(), expected));
           made = at::Tensor();
         });
   } catch (const std::exception&) {
@@ -219,16 +252,6 @@ bool RecomputeRecorder::proves(FoundRecomputation& found) const {
       live.erase(step.freed);
   }
   return is_exact && live.size() == 1 && left > 0;
-}
-
-bool RecomputeRecorder::has_content_of(const at::Tensor& made, SavedId tensor) const {
-  const Saved& saved = saved_[tensor];
-  if (static_cast<Bytes>(made.storage().nbytes()) != saved.request.storage_bytes) return false;
-  if (!has_values_) return true;
-  const at::Tensor expected = saved.is_on_host ? saved.host_bytes : bytes_of(saved.value);
-  const at::Tensor actual = bytes_of(made);
-  return expected.nbytes() == actual.nbytes() &&
-         std::memcmp(expected.const_data_ptr(), actual.const_data_ptr(), expected.nbytes()) == 0;
 }
 
 std::vector<FoundRecomputation> agreed(std::vector<FoundRecomputation> first,

@@ -21,11 +21,11 @@ namespace offprof {
 /// Where a RecomputeRecorder keeps the saved contents until backward begins.
 enum class HeldContents : std::uint8_t {
   kOnDevice,  ///< where they are: for a step with nothing offloaded
-  kOnHost,    ///< as copies, so that a step with everything offloaded needs no more device memory
+  kOnHost,    ///< as copies, those of the engine where it has some, for a step with everything offloaded
 };
 
 /// Finds in a step how its saved contents can be recomputed. It records the arguments and results of
-/// operators. When backward unpacks the first saved tensor, it runs the operators that produced a saved
+/// operators. When backward begins, it runs the operators that produced a saved
 /// content once more on the contents as they were saved. The result must equal the content bit by bit (on a
 /// device without values: it must have the same size and layout).
 ///
@@ -47,7 +47,7 @@ class RecomputeRecorder final : public StepListener {
   void on_step_begin() override;
   void on_pack(SavedId tensor, const at::Tensor& value, const PackRequest& request,
                const PackDecision& decision) override;
-  void on_unpack(SavedId tensor) override;
+  void on_backward_begin(const StepCopies& copies) override;
 
   /// Returns the recompute steps in the order of their tensors; call it once, after the step.
   std::vector<FoundRecomputation> take() { return std::move(found_); }
@@ -60,6 +60,7 @@ class RecomputeRecorder final : public StepListener {
     WatchedContent content{};
     at::Tensor value;  ///< held until backward begins; undefined if it is held on the host
     bool is_on_host = false;
+    CopyId copy = -1;       ///< the engine's, which has the bytes of its storage; -1: none
     at::Tensor host_bytes;  ///< of its storage; undefined on a device without values
     /// of the bytes as they were saved; only for the first tensor of a content
     std::size_t digest = 0;
@@ -73,9 +74,9 @@ class RecomputeRecorder final : public StepListener {
   SavedId first_of_content(AllocationId allocation, const WatchedContent& content) const;
   bool is_as_saved(SavedId tensor);
   SavedId source_of(const NotedArgument& argument, SavedId before);
-  c10::Storage storage_of(SavedId source) const;
+  bool is_held(const Saved& saved) const;
+  c10::Storage storage_of(SavedId tensor) const;
   bool proves(FoundRecomputation& found) const;
-  bool has_content_of(const at::Tensor& made, SavedId tensor) const;
 
   Device& device_;
   const Residents& residents_;

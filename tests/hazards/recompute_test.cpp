@@ -32,7 +32,7 @@ class NotedStep final : public StepListener {
     saved.version = request.version;
     saved.movability = request.movability;
   }
-  void on_unpack(SavedId tensor) override { recorder_.on_unpack(tensor); }
+  void on_backward_begin(const StepCopies& copies) override { recorder_.on_backward_begin(copies); }
 
   RecomputeRecorder& recorder() { return recorder_; }
   const StepProgram& program() const { return program_; }
