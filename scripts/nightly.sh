@@ -64,6 +64,7 @@ part "advice on training programs against single ways" predictions_of_programs a
 part "exports against the engines that they are for" predictions_of_programs export_witness.py
 part "operators and cards that the cost model was not fitted to" "$root/scripts/published.sh" --held-out --check
 part "kernels that were measured on an H100" "$root/scripts/published.sh" --measured --check
+part "steps of whole models that were measured on an H100" "$root/scripts/published.sh" --models --check
 part "constants of the cost model, fitted without each operator" "$root/scripts/published.sh" --left-out --check
 part "wheel and Debian package on bare Debian 12" "$root/scripts/install_check.sh"
 for ((run = 1; run <= runs_beside_load; run++)); do

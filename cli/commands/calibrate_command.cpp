@@ -111,7 +111,7 @@ std::map<std::string, std::string> sources(const std::string& like, bool is_virt
                                           : "measured by offprof calibrate on this GPU";
   return {
       {"memory", fmt::format("reported by the driver. bytes_per_second: that of profile {}, by bus width and "
-                             "clock. latency_ns: that of profile {}",
+                             "clock. latency_ns, context_bytes: those of profile {}",
                              like, like)},
       {"multiprocessors", "reported by the driver"},
       {"flops_per_second",
@@ -122,6 +122,7 @@ std::map<std::string, std::string> sources(const std::string& like, bool is_virt
        fmt::format("{}: add_ of one element; mul_ with a broadcast column. elements_per_cycle: that of "
                    "profile {} if the memory bounds the latter",
                    measured, like)},
+      {"host", fmt::format("those of profile {}", like)},
       {"link", fmt::format("{}: copies of 4 KiB and 256 MiB of pinned memory", measured)}};
 }
 

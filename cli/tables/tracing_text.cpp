@@ -61,8 +61,7 @@ std::string large_copies_text(const Tracing& tracing, const Link& link) {
 
 std::string beside_allocator_text(const MemoryBesideAllocator& memory) {
   return fmt::format(
-      "{} of device memory outside PyTorch's allocator before the first allocation, {} after warm-up, {} at "
-      "the end",
+      "{} of device memory outside PyTorch's allocator at the start, {} after warm-up, {} at the end",
       format_bytes(memory.before_bytes), format_bytes(memory.warm_bytes), format_bytes(memory.end_bytes));
 }
 
@@ -76,7 +75,7 @@ std::vector<LabelledLine> tracing_lines(const std::optional<Tracing>& tracing,
     const std::string copies = large_copies_text(*tracing, environment.link);
     if (!copies.empty()) lines.push_back({"copies", copies});
   }
-  if (const auto& memory = environment.beside_allocator)
+  if (const auto& memory = environment.beside_allocator; memory && !environment.times_are_modelled)
     lines.push_back({"CUDA", beside_allocator_text(*memory)});
   return lines;
 }

@@ -95,9 +95,10 @@ TEST(TracingLines, CompareCopySpeedWithTheCalibratedLink) {
 }
 
 TEST(TracingLines, ReportMemoryOutsideTheAllocator) {
-  EXPECT_EQ(line(traced_sample(), "CUDA"),
-            "400 MiB of device memory outside PyTorch's allocator before the first allocation, 500 MiB after "
-            "warm-up, 501 MiB at the end");
+  EXPECT_EQ(
+      line(traced_sample(), "CUDA"),
+      "400 MiB of device memory outside PyTorch's allocator at the start, 500 MiB after warm-up, 501 MiB "
+      "at the end");
 }
 
 TEST(TracingLines, Fit80And120ColumnsInReports) {

@@ -191,8 +191,9 @@ std::vector<MeasuredQuartiles> compute_between(std::span<const std::vector<Betwe
   return times;
 }
 
-/// Sets the median compute times and their spread; work and commands of streams are the same in each pass.
-/// Events that are not common take no time.
+/// Sets the median compute times and their spread. Work and commands of streams are those of the last pass:
+/// a program may do more on the host in its first steps, such as DTensor, which looks up each operator's
+/// sharding once. Events that are not common take no time.
 void add_times(StepProgram& program, const std::vector<std::vector<Between>>& passes, bool has_work) {
   const std::vector<MeasuredQuartiles> times = compute_between(passes);
   OFFPROF_CHECK(static_cast<std::size_t>(std::ranges::count_if(program.events, is_common, &Event::kind)) ==
@@ -205,9 +206,9 @@ void add_times(StepProgram& program, const std::vector<std::vector<Between>>& pa
     const MeasuredQuartiles time = is_timed ? times[common] : MeasuredQuartiles{};
     event.compute_ns = time.median_ns;
     if (has_spread) program.compute_spread_ns.push_back(time.high_ns - time.low_ns);
-    if (has_work) program.work.push_back(is_timed ? passes.front()[common].work : Work{});
+    if (has_work) program.work.push_back(is_timed ? passes.back()[common].work : Work{});
     if (is_timed) {
-      for (StreamCommand command : passes.front()[common].stream_commands) {
+      for (StreamCommand command : passes.back()[common].stream_commands) {
         command.event = static_cast<std::int32_t>(index);
         program.stream_commands.push_back(command);
       }
@@ -298,8 +299,8 @@ StepProgram build_program(std::span<const RecordedPass> keep_passes, const Recor
     program.saved.back().storage = offloaded.index_of(offload_pass.saved[tensor].storage);
     program.saved.back().escapes = offload_pass.escaped[tensor] != 0;
   }
-  add_times(program, between, keep_passes.front().has_work);
-  if (keep_passes.front().has_work) program.families = family_times(keep_passes.front());
+  add_times(program, between, keep_passes.back().has_work);
+  if (keep_passes.back().has_work) program.families = family_times(keep_passes.back());
   return program;
 }
 

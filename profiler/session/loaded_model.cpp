@@ -48,7 +48,7 @@ class Loader {
 
   void load() {
     progress_("loading the model");
-    const auto used_before = used_beside_allocator(device_);
+    const auto used_before = device_.used_beside_allocator();
     turn_graph_optimisation_off();
     device_.prepare_cores(request_.threads);
     at::set_num_threads(request_.threads);
@@ -224,7 +224,7 @@ void warm_up(LoadedModel& loaded, Trainer& trainer, Device& device, const Progre
   check_checkpointed(loaded);
   loaded.trace.model.optimizer = trainer.optimizer_memory();
   if (auto& memory = loaded.trace.environment.beside_allocator)
-    memory->warm_bytes = *used_beside_allocator(device);
+    memory->warm_bytes = *device.used_beside_allocator();
 }
 
 }  // namespace offprof

@@ -50,7 +50,7 @@ RunResult run(RunRequest request, Device& device, const Progress& progress, Step
   if (refusal)
     result.refusal = {refusal->asked_bytes, refusal->live_bytes, *refusal->capacity_bytes, reloaded};
   if (auto& memory = result.trace.environment.beside_allocator)
-    memory->end_bytes = *used_beside_allocator(device);
+    memory->end_bytes = *device.used_beside_allocator();
   add_notes(result.trace, device);
   if (tracing != nullptr)
     for (std::string& note : tracing->take_notes()) result.trace.notes.push_back(std::move(note));

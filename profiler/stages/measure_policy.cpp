@@ -22,11 +22,12 @@ namespace {
 StepScript<void> record_timeline(PolicySteps& steps, const Policy& policy, Device& device,
                                  const StepTracing* tracing, const std::function<TracingCost()>& tracing_cost,
                                  Trace& trace) {
-  const auto used_before = used_beside_allocator(device);
+  const bool measures_memory = !trace.environment.times_are_modelled;
+  const auto used_before = device.used_beside_allocator();
   const auto [warmup, count] = std::pair(steps.budget().timeline_warmup, steps.budget().timeline);
   std::vector<StepResult> shown = co_await steps.train(policy, warmup + count, Recording::kTimeline);
   shown.erase(shown.begin(), shown.begin() + warmup);
-  const auto used_after = used_beside_allocator(device);
+  const auto used_after = device.used_beside_allocator();
   trace.timeline = build_timeline(shown);
   if (tracing == nullptr || !tracing->is_on()) co_return;
   std::optional<TracingCost> cost;
@@ -34,7 +35,8 @@ StepScript<void> record_timeline(PolicySteps& steps, const Policy& policy, Devic
   trace.tracing = tracing->summary();
   if (!trace.tracing) co_return;
   trace.tracing->cost = cost;
-  if (used_before) trace.tracing->device_bytes = std::max<Bytes>(*used_after - *used_before, 0);
+  if (measures_memory && used_before)
+    trace.tracing->device_bytes = std::max<Bytes>(*used_after - *used_before, 0);
   for (const StepResult& step : shown)
     if (const auto figures = gpu_figures_of(step)) trace.tracing->steps.push_back(*figures);
 }
@@ -106,10 +108,6 @@ StepScript<void> measure_policy(PolicySteps& steps, const RunRequest& request, D
 
 void add_notes(Trace& trace, Device& device) {
   for (std::string& note : device.take_notes()) trace.notes.push_back(std::move(note));
-}
-
-std::optional<Bytes> used_beside_allocator(const Device& device) {
-  return device.is_virtual() ? std::nullopt : device.used_beside_allocator();
 }
 
 }  // namespace offprof

@@ -29,8 +29,4 @@ StepScript<void> measure_policy(PolicySteps& steps, const RunRequest& request, D
 /// Adds the device's notes to the trace.
 void add_notes(Trace& trace, Device& device);
 
-/// Returns the GPU memory in use outside the allocator now; nullopt: there is no GPU, or it is virtual and
-/// has nothing else.
-std::optional<Bytes> used_beside_allocator(const Device& device);
-
 }  // namespace offprof

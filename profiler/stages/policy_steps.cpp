@@ -75,8 +75,9 @@ std::optional<OutOfMemory> PolicySteps::refusal_beforehand() {
 }
 
 std::optional<Bytes> PolicySteps::capacity() const {
-  return trace_.settings.device_memory_bytes ? trace_.settings.device_memory_bytes
-                                             : source_.device.memory_bytes();
+  if (trace_.settings.device_memory_bytes) return trace_.settings.device_memory_bytes;
+  // A GPU's driver sets the limit itself; a virtual one has no context whose memory would be missing.
+  return source_.device.is_virtual() ? usable_memory(trace_.environment) : source_.device.memory_bytes();
 }
 
 }  // namespace offprof

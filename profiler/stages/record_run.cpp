@@ -56,13 +56,16 @@ std::vector<std::shared_ptr<const Transform>> transforms_of(const RunRequest& re
 }
 
 Environment environment_of(const RunRequest& request, const Device& device) {
-  return {request.device,
-          device.description(),
-          TORCH_VERSION,
-          request.threads,
-          device.known_link().value_or(Link{}),
-          device.memory_bytes(),
-          device.is_virtual()};
+  Environment environment = {request.device,
+                             device.description(),
+                             TORCH_VERSION,
+                             request.threads,
+                             device.known_link().value_or(Link{}),
+                             device.memory_bytes(),
+                             device.is_virtual()};
+  if (const auto used = device.used_beside_allocator())
+    environment.beside_allocator = MemoryBesideAllocator{*used, *used, *used};
+  return environment;
 }
 
 void require_disk(const Policy& policy, Device& device) {

@@ -80,6 +80,51 @@ def test_reports_the_command_and_the_device(execute: Exec) -> None:
     assert done.process["modelled_time_ns"] > 0
 
 
+HOST_TIMES_MS = {"operator": 1, "python_call": 20, "recording": 400, "node": 8000, "launch": 160_000}
+
+
+@pytest.mark.parametrize(
+    ("work", "counts"),
+    [
+        ("x.view(4, 2)", {"operator": 1, "python_call": 1}),
+        ("x.t()", {"operator": 3, "python_call": 1}),  # calls transpose, which calls as_strided
+        ("x.add_(1)", {"operator": 1, "python_call": 1, "launch": 1}),
+        ("w * x", {"operator": 1, "python_call": 1, "recording": 1, "launch": 1}),
+        ("call_beside(lambda: x.view(4, 2))", {}),
+        # Backward runs the nodes of the product, which calls aten::mul, and of the weight, which calls two detach.
+        ("y.backward(x, retain_graph=True)", {"operator": 3, "node": 2, "launch": 1}),
+    ],
+)
+def test_operators_take_the_time_of_the_host(execute: Exec, tmp_path: Path, work: str, counts: dict[str, int]) -> None:
+    profiles = Path(__file__).resolve().parents[2] / "engine/devices/virtual_gpu/model/profiles"
+    profile = json.loads((profiles / "h100-80gb.json").read_text())
+    profile["host"] = {f"{kind}_ns": milliseconds * 10**6 for kind, milliseconds in HOST_TIMES_MS.items()}
+    profile["kernels"]["launch_ns"] = 1
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps(profile))
+    script = f"""
+        import threading
+        import torch
+
+        def call_beside(work):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+
+        x = torch.ones(2, 4, device="cuda")
+        w = torch.ones(2, 4, device="cuda", requires_grad=True)
+        y = w * x
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        {work}
+        end.record()
+        torch.cuda.synchronize()
+        print(round(begin.elapsed_time(end)))
+    """
+    done = execute(script=script, options=("--device", f"virtual:{path}"))
+    assert int(done.out) == sum(count * HOST_TIMES_MS[kind] for kind, count in counts.items()), done.err
+
+
 def test_standard_output_belongs_to_the_command(program: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import torch\nprint(torch.zeros(1, device='cuda').shape)\n")

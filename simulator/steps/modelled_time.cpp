@@ -114,7 +114,9 @@ class PacedStep {
     };
     for (const FamilyShare& one : shares_of(steps_.program(policy_)))
       add(one.family, pace_at(one, one.factors.low), pace_at(one, one.factors.high));
-    add(kHost, {.host = host_factors().low}, {.host = host_factors().high});
+    const bool is_of_python = trace_.settings.loss == kOfScript;
+    const TimeFactors host = is_of_python ? python_host_factors() : host_factors();
+    add(kHost, {.host = host.low}, {.host = host.high});
     add(kCopies, {.copies = copy_factors().low}, {.copies = copy_factors().high});
     return time;
   }

@@ -104,6 +104,13 @@ TEST(ModelledTime, AStepThatWaitsForItsHostIsOffAsTheHost) {
   EXPECT_LT(move_of(time, "products").at_high_ns, kKernel);
 }
 
+TEST(ModelledTime, AScriptThatWaitsForItsHostIsOffAsPython) {
+  Trace trace = trace_of(program_of(kLaunch, kKernel));
+  trace.settings.loss = kOfScript;
+  expect_near(move_of(time_of(trace), "host").at_low_ns,
+              (python_host_factors().low - 1) * 2 * kLayers * kKernel);
+}
+
 TEST(ModelledTime, CopiesCountOnlyIfTheStepWaitsForThem) {
   const Trace trace = trace_of(program_of(kKernel, kLaunch));
   EXPECT_EQ(move_of(time_of(trace, "keep"), "copies").at_high_ns, 0);

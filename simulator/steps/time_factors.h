@@ -14,8 +14,11 @@ struct TimeFactors {
 /// that of `other` if there is no such family.
 TimeFactors kernel_factors(std::string_view family);
 
-/// Returns the range of the host time of a program: launches, and what the program does between them.
+/// Returns the range of the host time of a TorchScript module, for which only launches are modelled.
 TimeFactors host_factors();
+
+/// Returns the range of the host time of a Python program: launches, and what is between them.
+TimeFactors python_host_factors();
 
 /// Returns the range of copies between the device and the host.
 TimeFactors copy_factors();

@@ -104,10 +104,15 @@ TEST_F(GpuTrace, RecordsEachStepOnTheGpusClock) {
   }
 }
 
+TEST_F(GpuTrace, HasTheContextOfTheProfileBesideTheAllocator) {
+  const json& beside = trace_["environment"]["beside_allocator"];
+  EXPECT_EQ(beside["before_bytes"], 1 << 30);
+  EXPECT_EQ(beside["end_bytes"], beside["before_bytes"]);
+}
+
 TEST_F(GpuTrace, MeasuresNoCostOrMemoryOfAVirtualGpu) {
   EXPECT_FALSE(trace_["tracing"].contains("cost"));
   EXPECT_FALSE(trace_["tracing"].contains("device_bytes"));
-  EXPECT_FALSE(trace_["environment"].contains("beside_allocator"));
 }
 
 TEST_F(GpuTrace, EachKernelHasItsLaunchAndOperator) {

@@ -224,7 +224,8 @@ TEST_F(ValidateTest, AcceptsATraceOfADeviceTooSmallForKeep) {
 TEST_F(ValidateTest, LeavesOutSettingsThatDoNotFitIntoTheDevice) {
   json profile = json::parse(std::ifstream(OFFPROF_PROFILES "/l4.json"));
   profile["name"] = "tiny";
-  profile["memory"]["bytes"] = (keeps_cublas_workspaces() ? 30 : 26) * kMiB;
+  profile["memory"]["context_bytes"] = 4 * kMiB;
+  profile["memory"]["bytes"] = ((keeps_cublas_workspaces() ? 30 : 26) + 4) * kMiB;
   const std::string path = folder_ / "tiny.json";
   std::ofstream(path) << profile;
   trace_of_qwen({"--device", "virtual:" + path});

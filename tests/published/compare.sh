@@ -10,5 +10,6 @@ offprof=$1 python=$2 table=$3 profile=$4 folder=$5
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$folder"
 output=$folder/$(basename "$table")
-"$offprof" exec --device "virtual:$profile" -- "$python" "$here/measure.py" "$table" "$output"
+"$python" "$here/kernels_only.py" "$profile" "$folder/$profile.json"
+"$offprof" exec --device "virtual:$folder/$profile.json" -- "$python" "$here/measure.py" "$table" "$output"
 "$python" "$here/report.py" "$output" "${@:6}"

@@ -14,6 +14,7 @@ mkdir -p "$folder"
 outputs=()
 for device in $(tail -n +2 "$table" | cut -d, -f1 | uniq); do
     outputs+=("$folder/$device.csv")
-    "$offprof" exec --device "virtual:$device" -- "$python" "$here/measure.py" "$table" "$folder/$device.csv" --device "$device"
+    "$python" "$here/kernels_only.py" "$device" "$folder/$device.json"
+    "$offprof" exec --device "virtual:$folder/$device.json" -- "$python" "$here/measure.py" "$table" "$folder/$device.csv" --device "$device"
 done
 "$python" "$here/report.py" "${outputs[@]}" "${@:4}"

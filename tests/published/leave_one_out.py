@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy
+from kernels_only import kernels_only
 from ranges import report_ranges
 from report import A100, WRITTEN_SHARE, adjustment_ms, is_time, mean, within
 
@@ -63,7 +64,7 @@ class Model:
     python: str
     folder: Path
     rows: Rows
-    profile: dict = field(default_factory=lambda: json.loads(A100.read_text(encoding="utf-8")))
+    profile: dict = field(default_factory=lambda: kernels_only(json.loads(A100.read_text(encoding="utf-8"))))
     known: dict[tuple[float, ...], list[float]] = field(default_factory=dict)
 
     def with_constants(self, constants: Constants) -> dict:

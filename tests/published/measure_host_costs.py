@@ -1,15 +1,14 @@
 """Measures how long the host takes to give operators to the current CUDA device.
 
-    python3 tests/gpu/measure_host_costs.py OUTPUT.json
+    python3 tests/published/measure_host_costs.py OUTPUT.json
 
-Needs only PyTorch. Tensors are so small that the device always waits for the host. Writes the median time of a call, in
+The device may be a virtual GPU. Tensors are so small that the device always waits for the host. Writes the median time of a call, in
 microseconds, with and without autograd.
 """
 
 import argparse
 import json
 import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,12 +23,14 @@ def microseconds(work: Callable[[], object], calls: int = CALLS) -> float:
     """Returns the median time of a call, from the first to the end of the last one's kernels."""
     times = []
     for _ in range(ROUNDS + 1):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
-        begin = time.perf_counter_ns()
+        begin.record()
         for _ in range(calls):
             work()
+        end.record()
         torch.cuda.synchronize()
-        times.append((time.perf_counter_ns() - begin) / calls / 1e3)
+        times.append(begin.elapsed_time(end) / calls * 1e3)
     return round(statistics.median(times[1:]), 2)
 
 

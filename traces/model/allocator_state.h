@@ -75,7 +75,7 @@ struct CacheUse {
 /// code, memory of libraries and of tracing. It includes other processes, because the driver counts the whole
 /// device.
 struct MemoryBesideAllocator {
-  Bytes before_bytes = 0;  ///< before the first allocation
+  Bytes before_bytes = 0;  ///< at the start
   Bytes warm_bytes = 0;    ///< after warm-up
   Bytes end_bytes = 0;     ///< after the last step
 

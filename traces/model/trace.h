@@ -36,7 +36,7 @@ struct Environment {
   std::optional<Calibration> calibration{};
   /// GPU trace that the modelled times come from: the file's name without its folder; nullopt: none.
   std::optional<std::string> kernel_times{};
-  /// Only on a GPU; nullopt: not measured.
+  /// On a GPU, or of a virtual one's profile; nullopt: not known.
   std::optional<MemoryBesideAllocator> beside_allocator{};
   bool operator==(const Environment&) const = default;
 };

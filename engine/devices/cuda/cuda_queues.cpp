@@ -7,10 +7,10 @@
 namespace offprof {
 namespace {
 
-using HostWork = std::function<void()>;
+using HostFunction = std::function<void()>;
 
 void CUDART_CB call_once(void* work) {
-  (*std::unique_ptr<HostWork>(static_cast<HostWork*>(work)))();
+  (*std::unique_ptr<HostFunction>(static_cast<HostFunction*>(work)))();
 }
 
 }  // namespace
@@ -53,10 +53,10 @@ CudaQueues::~CudaQueues() {
   cudaEventDestroy(compute_event_);
 }
 
-std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, HostWork work) {
+std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, HostFunction work) {
   const OnDevice here(static_cast<c10::DeviceIndex>(device_));
   auto point = std::make_unique<Point>(*this);
-  auto owned = std::make_unique<HostWork>(std::move(work));
+  auto owned = std::make_unique<HostFunction>(std::move(work));
   check_cuda(cudaLaunchHostFunc(stream, call_once, owned.get()), "queue a host function");
   owned.release();  // CUDA owns it now
   try {
@@ -68,7 +68,7 @@ std::unique_ptr<QueuePoint> CudaQueues::call_on(cudaStream_t stream, HostWork wo
   return point;
 }
 
-std::unique_ptr<QueuePoint> CudaQueues::call_beside_compute(HostWork work) {
+std::unique_ptr<QueuePoint> CudaQueues::call_beside_compute(HostFunction work) {
   const OnDevice here(static_cast<c10::DeviceIndex>(device_));
   check_cuda(cudaEventRecord(compute_event_, compute_), "record an event");
   check_cuda(cudaStreamWaitEvent(beside_, compute_event_, 0), "make a stream wait for an event");

@@ -143,6 +143,12 @@ bool has_shape_by_values(const at::RecordFunction& op) {
 OpObserver::OpObserver(GpuOperators& gpu) : gpu_(gpu), callback_(0) {
   OFFPROF_CHECK(active_observer == nullptr);
   active_observer = this;
+  if (is_python_process()) {
+    host_work_.emplace(gpu);
+    node_callback_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(&OpObserver::node_begins, &OpObserver::node_ends)
+            .scopes({at::RecordScope::BACKWARD_FUNCTION}));
+  }
   callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&OpObserver::begins, &OpObserver::ends)
                                              .needsInputs(true)
                                              .scopes({at::RecordScope::FUNCTION}));
@@ -150,6 +156,7 @@ OpObserver::OpObserver(GpuOperators& gpu) : gpu_(gpu), callback_(0) {
 
 OpObserver::~OpObserver() {
   at::removeCallback(callback_);
+  if (node_callback_) at::removeCallback(*node_callback_);
   active_observer = nullptr;
 }
 
@@ -165,8 +172,10 @@ std::set<std::string> OpObserver::take_shapes_by_values() {
 
 std::unique_ptr<at::ObserverContext> OpObserver::begins(const at::RecordFunction& op) {
   if (active_observer == nullptr) return nullptr;
-  auto context = std::make_unique<ObservedOp>(op, active_observer->gpu_);
+  auto context =
+      std::make_unique<ObservedOp>(op, active_observer->gpu_, active_observer->host_work_.has_value());
   if (has_shape_by_values(op)) active_observer->note(op.name(), active_observer->shapes_by_values_);
+  if (active_observer->host_work_) active_observer->host_work_->begin_op(op);
   active_observer->gpu_.begin_op(context->call());
   return context;
 }
@@ -177,6 +186,16 @@ void OpObserver::ends(const at::RecordFunction&, at::ObserverContext* context) {
   if (op.has_read_unknown_values(active_observer->gpu_))
     active_observer->note(op.call().name, active_observer->value_reads_);
   active_observer->gpu_.end_op();
+  if (active_observer->host_work_) active_observer->host_work_->end_op();
+}
+
+std::unique_ptr<at::ObserverContext> OpObserver::node_begins(const at::RecordFunction&) {
+  if (active_observer != nullptr) active_observer->host_work_->begin_node();
+  return nullptr;
+}
+
+void OpObserver::node_ends(const at::RecordFunction&, at::ObserverContext*) {
+  if (active_observer != nullptr) active_observer->host_work_->end_node();
 }
 
 void OpObserver::note(std::string_view op, std::set<std::string>& names) {

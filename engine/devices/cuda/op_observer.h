@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "engine/devices/cuda/host_work.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
 namespace offprof {
@@ -26,11 +28,13 @@ bool has_shape_by_values(const at::RecordFunction& op);
 /// Operator in progress, as reported to the virtual GPU.
 class ObservedOp final : public at::ObserverContext {
  public:
-  /// `op` begins.
-  ObservedOp(const at::RecordFunction& op, const GpuOperators& gpu)
+  /// `op` begins. `is_of_python`: see OpCall.
+  ObservedOp(const at::RecordFunction& op, const GpuOperators& gpu, bool is_of_python)
       : call_(describe_call(op)),
         reads_back_(reads_back(op)),
-        unknown_reads_before_(reads_back_ ? gpu.unknown_reads() : 0) {}
+        unknown_reads_before_(reads_back_ ? gpu.unknown_reads() : 0) {
+    call_.is_of_python = is_of_python;
+  }
 
   const OpCall& call() const { return call_; }
   /// Returns true if it has read values back that the virtual GPU does not know.
@@ -63,10 +67,14 @@ class OpObserver {
  private:
   static std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op);
   static void ends(const at::RecordFunction& op, at::ObserverContext* context);
+  static std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node);
+  static void node_ends(const at::RecordFunction& node, at::ObserverContext* context);
   void note(std::string_view op, std::set<std::string>& names);
 
   GpuOperators& gpu_;
+  std::optional<HostWorkTeller> host_work_;  ///< nullopt: the program is no Python program
   at::CallbackHandle callback_;
+  std::optional<at::CallbackHandle> node_callback_;
   std::mutex mutex_;  ///< operators may run on several threads at once
   std::set<std::string> value_reads_, shapes_by_values_;
 };

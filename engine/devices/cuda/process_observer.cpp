@@ -9,6 +9,7 @@
 
 #include "engine/devices/cuda/allocation_books.h"
 #include "engine/devices/cuda/cuda_call.h"
+#include "engine/devices/cuda/host_work.h"
 #include "engine/devices/cuda/op_observer.h"
 
 namespace offprof {
@@ -16,9 +17,10 @@ namespace {
 
 class ProcessObserver {
  public:
-  explicit ProcessObserver(GpuOperators& gpu) : gpu_(gpu) {}
+  explicit ProcessObserver(GpuOperators& gpu) : gpu_(gpu), host_work_(gpu) {}
 
   GpuOperators& gpu() { return gpu_; }
+  HostWorkTeller& host_work() { return host_work_; }
 
   void note_value_read(std::string_view op) {
     const std::lock_guard turn(mutex_);
@@ -31,6 +33,7 @@ class ProcessObserver {
 
  private:
   GpuOperators& gpu_;
+  HostWorkTeller host_work_;
   std::mutex mutex_;
   std::set<std::string> value_reads_;
 };
@@ -40,8 +43,9 @@ class ProcessObserver {
 ProcessObserver* the_observer = nullptr;
 
 std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op) {
-  auto context = std::make_unique<ObservedOp>(op, the_observer->gpu());
+  auto context = std::make_unique<ObservedOp>(op, the_observer->gpu(), true);
   if (has_shape_by_values(op)) the_observer->note_value_read(op.name());
+  the_observer->host_work().begin_op(op);
   the_observer->gpu().begin_op(context->call());
   return context;
 }
@@ -50,6 +54,16 @@ void ends(const at::RecordFunction&, at::ObserverContext* context) {
   const auto& op = static_cast<const ObservedOp&>(*context);
   if (op.has_read_unknown_values(the_observer->gpu())) the_observer->note_value_read(op.call().name);
   the_observer->gpu().end_op();
+  the_observer->host_work().end_op();
+}
+
+std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction&) {
+  the_observer->host_work().begin_node();
+  return nullptr;
+}
+
+void node_ends(const at::RecordFunction&, at::ObserverContext*) {
+  the_observer->host_work().end_node();
 }
 
 }  // namespace
@@ -67,6 +81,8 @@ void observe_process(VirtualGpu& gpu) {
         .set_watcher(&gpu);
   at::addGlobalCallback(
       at::RecordFunctionCallback(&begins, &ends).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  at::addGlobalCallback(
+      at::RecordFunctionCallback(&node_begins, &node_ends).scopes({at::RecordScope::BACKWARD_FUNCTION}));
 }
 
 std::set<std::string> value_reads_of_process() {

@@ -39,6 +39,10 @@ void VirtualDevice::set_capacity(std::optional<Bytes> bytes) {
   gpu_.set_memory_limit(bytes.value_or(std::numeric_limits<Bytes>::max()));
 }
 
+std::optional<Bytes> VirtualDevice::used_beside_allocator() const {
+  return gpu_.context_bytes();
+}
+
 std::byte* VirtualDevice::allocate_host(Bytes bytes) {
   std::byte* buffer = CudaDevice::allocate_host(bytes);
   gpu_.host_block_allocated(buffer, bytes);

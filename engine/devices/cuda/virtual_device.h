@@ -22,6 +22,7 @@ class VirtualDevice final : public CudaDevice {
   bool is_virtual() const override { return true; }
   std::string description() const override { return "virtual " + CudaDevice::description(); }
   /// Limits the memory; nullopt: no limit, regardless of the profile.
+  std::optional<Bytes> used_beside_allocator() const override;
   void set_capacity(std::optional<Bytes> bytes) override;
 
   std::byte* allocate_host(Bytes bytes) override;

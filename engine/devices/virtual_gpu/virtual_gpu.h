@@ -72,6 +72,8 @@ struct LaunchTimes {
 class GpuOperators {
  public:
   virtual ~GpuOperators() = default;
+  /// Advances the host's clock by the time of that work.
+  virtual void spend_host_time(HostWork work) = 0;
   /// Begins an operator: kernels launched until end_op belong to it. Operators nest. `op` must live until
   /// end_op.
   virtual void begin_op(const OpCall& op) = 0;
@@ -136,9 +138,11 @@ class VirtualGpu : public GpuOperators, public GpuBlocks, public GpuClocks, publ
   virtual void configure(VirtualGpuOptions options) = 0;
   /// Returns VirtualGpuOptions::functional_mode.
   virtual bool is_functional() const = 0;
-  /// Sets how many bytes cudaMalloc may give out. The default is the profile's memory. The total that
-  /// cudaMemGetInfo reports stays the profile's.
+  /// Sets how many bytes cudaMalloc may give out. The default is the profile's memory without that of the
+  /// context. The total that cudaMemGetInfo reports stays the profile's.
   virtual void set_memory_limit(Bytes bytes) = 0;
+  /// Returns DeviceProfile::context_bytes.
+  virtual Bytes context_bytes() const = 0;
   /// Returns the bytes that cudaMalloc has given out, rounded up to granules.
   virtual Bytes used_bytes() const = 0;
   /// Returns the profile's figures for the link and for launching a copy.

@@ -4,6 +4,7 @@ The weights are drawn on the device. Their numbers do not exist on a virtual GPU
 """
 
 import argparse
+import contextlib
 
 import torch
 from torch import nn
@@ -83,6 +84,7 @@ def main() -> None:
     options.add_argument("--batch", type=int, default=2, help="sequences in a step (default: %(default)s)")
     options.add_argument("--length", type=int, default=2048, help="tokens of a sequence (default: %(default)s)")
     options.add_argument("--blocks", type=int, default=32, help="transformer blocks (default: %(default)s)")
+    options.add_argument("--policy", help="policy to offload by (offprof.OffloadActivations); prints its report")
     arguments = options.parse_args()
     torch.set_default_dtype(torch.bfloat16)
     with torch.device("meta"):
@@ -91,11 +93,20 @@ def main() -> None:
     for weight in model.parameters():
         nn.init.normal_(weight, std=0.02) if weight.dim() > 1 else nn.init.ones_(weight)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    offloading = None
+    if arguments.policy:
+        import offprof
+
+        offloading = offprof.OffloadActivations(arguments.policy)
     for _ in range(arguments.steps):
         tokens = torch.randint(0, VOCABULARY, (arguments.batch, arguments.length), device="cuda")
-        model(tokens).backward()
+        with offloading or contextlib.nullcontext():
+            loss = model(tokens)
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+    if offloading:
+        print(offloading.report())
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ TEST(FitProfile, TheFileReadsBackAsTheProfile) {
                                                    {"flops_per_second", "data sheet"},
                                                    {"efficiency", "measured"},
                                                    {"kernels", "measured"},
+                                                   {"host", "assumed"},
                                                    {"link", "measured"}});
   const DeviceProfile read = parse_profile(text, "mine.json");
   EXPECT_EQ(read.device_name, fitted.device_name);
@@ -67,6 +68,12 @@ TEST(FitProfile, TheFileReadsBackAsTheProfile) {
   EXPECT_NEAR(read.compute_efficiency, fitted.compute_efficiency, 1e-4);
   EXPECT_NEAR(read.elements_per_cycle, fitted.elements_per_cycle, 1e-4);
   EXPECT_EQ(read.link, fitted.link);
+  EXPECT_EQ(read.context_bytes, a100.context_bytes);
+  for (const HostWork work : {HostWork::kOperator, HostWork::kPythonCall, HostWork::kRecording,
+                              HostWork::kNode, HostWork::kLaunch}) {
+    EXPECT_EQ(read.host.of(work), a100.host.of(work));
+    EXPECT_GT(read.host.of(work), 0);
+  }
 }
 
 TEST(ProfileLike, IsOfTheSameNameOrElseOfTheSameCapability) {

@@ -33,6 +33,21 @@ TEST(KernelCost, ALargeProductIsBoundByCompute) {
   EXPECT_EQ(cost.time_of(kGemm, &op, 4096 * 4096 * 2, true).duration, 188042);
 }
 
+/// An H100 took 130 us for the result of 128 x 50257, which GPT-2 has, by a kernel of cuBLAS for rows that
+/// are not aligned (PyTorch's profiler, PyTorch 2.11).
+TEST(KernelCost, RowsThatAreNotAlignedAreLoadedByElements) {
+  const KernelCost cost(load_profile("h100-80gb"), {});
+  const auto time_of = [&](std::int64_t columns, std::string_view dtype) {
+    const OperandShape x{dtype, {128, 768}, 128 * 768 * 2, 2};
+    OperandShape weight{dtype, {768, columns}, 768 * columns * 2, 2, 768 * 2};  // transposed
+    const OpCall op{"aten::mm", {x, weight}};
+    return cost.time_of(kGemm, &op, 128 * columns * 2, true).duration;
+  };
+  EXPECT_NEAR(static_cast<double>(time_of(50257, "bfloat16")), 130e3, 0.2 * 130e3);
+  EXPECT_LT(time_of(50304, "bfloat16"), 50e3);
+  EXPECT_GT(time_of(50258, "bfloat16"), time_of(50260, "bfloat16"));  // 2 elements, 4 elements
+}
+
 TEST(KernelCost, Float32ProductsRunWithoutTensorCores) {
   const KernelCost cost(load_profile("h200"), {});
   const OpCall op = product("float32", 4096, 4);

@@ -31,6 +31,21 @@ using Flops = std::function<std::optional<double>(const OpCall& op, Bytes alloca
 
 using Shape = std::function<std::optional<ProductShape>(const OpCall& op)>;
 
+/// Returns by how many elements, at most 8, the rows of a matrix are aligned, or its columns if it is
+/// transposed. Rows of one element are none.
+std::int64_t aligned_elements(const OperandShape& matrix) {
+  constexpr std::int64_t kMost = ProductShape{}.aligned_elements;
+  if (matrix.sizes.size() < 2 || matrix.sizes.back() <= 1) return kMost;
+  return std::gcd(kMost,
+                  matrix.is_transposed() ? matrix.step_bytes / matrix.element_bytes : matrix.sizes.back());
+}
+
+/// Returns the same of a product of two matrices with so many columns in its result.
+std::int64_t aligned_elements(const OperandShape& a, const OperandShape& b, std::int64_t columns) {
+  const std::int64_t of_operands = std::gcd(aligned_elements(a), aligned_elements(b));
+  return columns <= 1 ? of_operands : std::gcd(of_operands, columns);
+}
+
 /// Returns the shape of a product of the operands `left` [.., m, k] and `left + 1` [.., k, n], which may be
 /// batched.
 Shape product(std::size_t left) {
@@ -42,7 +57,9 @@ Shape product(std::size_t left) {
     return ProductShape{.rows = static_cast<double>(a[a.size() - 2]),
                         .columns = b.size() < 2 ? 1.0 : static_cast<double>(b.back()),
                         .inner = static_cast<double>(a.back()),
-                        .batch = elements({a.begin(), a.end() - 2})};
+                        .batch = elements({a.begin(), a.end() - 2}),
+                        .aligned_elements = aligned_elements(op.operands[left], op.operands[left + 1],
+                                                             b.size() < 2 ? 1 : b.back())};
   };
 }
 
@@ -51,9 +68,11 @@ std::optional<ProductShape> linear_product(const OpCall& op) {
   if (op.operands.size() < 2 || op.operands[1].sizes.empty() || op.operands[0].sizes.empty())
     return std::nullopt;
   const Sizes& x = op.operands[0].sizes;
-  return ProductShape{.rows = elements({x.begin(), x.end() - 1}),
-                      .columns = static_cast<double>(op.operands[1].sizes.front()),
-                      .inner = static_cast<double>(x.back())};
+  return ProductShape{
+      .rows = elements({x.begin(), x.end() - 1}),
+      .columns = static_cast<double>(op.operands[1].sizes.front()),
+      .inner = static_cast<double>(x.back()),
+      .aligned_elements = aligned_elements(op.operands[0], op.operands[1], op.operands[1].sizes.front())};
 }
 
 /// Returns the elements of one filter of a weight [outputs, inputs / groups, kernel..], or transposed

@@ -36,11 +36,14 @@ struct OpCall {
   bool is_causal = false;  ///< attention in which no position sees a later one
   /// of a convolution's backward: of how many of its input and its weight the gradient is asked for
   double gradients = 2;
+  bool is_of_python = false;  ///< of a Python program, whose launches take HostTimes::launch_ns more
 };
 
 /// A product of [rows, inner] and [inner, columns], `batch` times.
 struct ProductShape {
   double rows = 0, columns = 0, inner = 0, batch = 1;
+  /// The rows of its operands and of its result begin at multiples of so many elements: 8, 4, 2 or 1.
+  std::int64_t aligned_elements = 8;
 };
 
 /// Attention that does not store its scores.

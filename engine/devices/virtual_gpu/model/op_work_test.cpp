@@ -41,6 +41,21 @@ TEST(OpWork, ABatchedProductCountsEachProduct) {
   EXPECT_EQ(work_of(baddbmm, 0).flops, 4 * 2 * 3 * 5 * 7);
 }
 
+TEST(OpWork, AProductIsAlignedAsItsLeastAlignedMatrix) {
+  const auto aligned = [](std::vector<std::int64_t> a, std::vector<std::int64_t> b) {
+    const OpCall op{"aten::mm", {tensor("bfloat16", std::move(a)), tensor("bfloat16", std::move(b))}};
+    return work_of(op, 0).product->aligned_elements;
+  };
+  EXPECT_EQ(aligned({3, 16}, {16, 24}), 8);
+  EXPECT_EQ(aligned({3, 12}, {12, 24}), 4);  // rows of the first
+  EXPECT_EQ(aligned({3, 16}, {16, 10}), 2);  // rows of the second, and of the result
+  EXPECT_EQ(aligned({3, 16}, {16, 1}), 8);   // one column has no rows
+  OperandShape transposed = tensor("bfloat16", {12, 16});
+  transposed.step_bytes = 12 * 2;
+  const OpCall op{"aten::mm", {transposed, tensor("bfloat16", {16, 8})}};
+  EXPECT_EQ(work_of(op, 0).product->aligned_elements, 4);  // its columns have 12 elements
+}
+
 TEST(OpWork, LinearTransposesItsWeight) {
   const OpCall op{"aten::linear",
                   {tensor("float16", {2, 3, 5}), tensor("float16", {7, 5}), tensor("float16", {7})}};

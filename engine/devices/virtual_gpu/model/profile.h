@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/devices/virtual_gpu/model/host_times.h"
 #include "traces/base/units.h"
 #include "traces/model/link.h"
 
@@ -16,6 +17,8 @@ struct DeviceProfile {
   std::string name;         ///< `h200`: the NAME of --device virtual:NAME
   std::string device_name;  ///< `NVIDIA H200`
   Bytes memory_bytes = 0;   ///< the total that cudaMemGetInfo reports
+  /// Memory that a process uses beside PyTorch's allocator: CUDA's context and the code of kernels.
+  Bytes context_bytes = 0;
   int compute_capability_major = 0, compute_capability_minor = 0;
   int multiprocessors = 0;
   int max_threads_per_multiprocessor = 0, max_blocks_per_multiprocessor = 0;
@@ -39,6 +42,7 @@ struct DeviceProfile {
   double elements_per_cycle = 1;
   Nanoseconds kernel_ns = 0;  ///< shortest time of a kernel on the device
   Nanoseconds launch_ns = 0;  ///< host time of a kernel launch
+  HostTimes host;             ///< for operators
   Link link;                  ///< to pinned host memory
 };
 

@@ -43,6 +43,12 @@ Field time(std::string path, Nanoseconds DeviceProfile::*member) {
           }};
 }
 
+Field host_time(const std::string& key, Nanoseconds HostTimes::*member) {
+  return {"host." + key, [=](const JsonValue& value, DeviceProfile& profile) {
+            profile.host.*member = value.as_integer(0, kLongestMeasured);
+          }};
+}
+
 Field flops(const std::string& dtype) {
   return {"flops_per_second." + dtype, [=](const JsonValue& value, DeviceProfile& profile) {
             profile.flops_per_second[dtype] = read_rate(value);
@@ -66,6 +72,7 @@ std::vector<Field> link_fields(const std::string& direction, LinkDirection Link:
 
 std::vector<Field> memory_fields() {
   return {bytes("memory.bytes", &DeviceProfile::memory_bytes),
+          bytes("memory.context_bytes", &DeviceProfile::context_bytes),
           count("memory.bus_bits", &DeviceProfile::memory_bus_bits),
           count("memory.clock_khz", &DeviceProfile::memory_clock_khz),
           {"memory.bytes_per_second",
@@ -109,9 +116,14 @@ std::vector<Field> all_fields() {
        {"kernels.elements_per_cycle", [](const JsonValue& value, DeviceProfile& profile) {
           profile.elements_per_cycle = read_between(value, kLeastElements, kMostElements);
         }}});
+  add({host_time("operator_ns", &HostTimes::operator_ns),
+       host_time("python_call_ns", &HostTimes::python_call_ns),
+       host_time("recording_ns", &HostTimes::recording_ns), host_time("node_ns", &HostTimes::node_ns),
+       host_time("launch_ns", &HostTimes::launch_ns)});
   add(link_fields("d2h", &Link::d2h));
   add(link_fields("h2d", &Link::h2d));
-  for (const char* group : {"memory", "multiprocessors", "flops_per_second", "efficiency", "kernels", "link"})
+  for (const char* group :
+       {"memory", "multiprocessors", "flops_per_second", "efficiency", "kernels", "host", "link"})
     add({source_field<DeviceProfile>(group)});
   return fields;
 }

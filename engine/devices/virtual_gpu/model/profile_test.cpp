@@ -145,13 +145,13 @@ TEST(Profile, NamesAMissingFile) {
 
 TEST(ProfileErrors, NamesAnUnknownKeyItsLineAndASuggestion) {
   const Error error = error_of(changed("\"bus_bits\"", "\"bus_bit\""));
-  EXPECT_STREQ(error.what(), "'my.json': line 7: a GPU profile has no key 'memory.bus_bit'");
+  EXPECT_STREQ(error.what(), "'my.json': line 8: a GPU profile has no key 'memory.bus_bit'");
   EXPECT_EQ(error.hint(), "Did you mean `bus_bits`?");
 }
 
 TEST(ProfileErrors, ListsTheKeysForAnUnknownKeyFarFromAll) {
   EXPECT_THAT(error_of(changed("\"bus_bits\"", "\"wheels\"")).hint(),
-              AllOf(HasSubstr("Known: bytes, bus_bits"), HasSubstr("latency_ns.")));
+              AllOf(HasSubstr("Known: bytes, context_bytes, bus_bits"), HasSubstr("latency_ns.")));
 }
 
 TEST(ProfileErrors, NamesAnUnknownGroup) {
@@ -170,17 +170,17 @@ TEST(ProfileErrors, RejectsAMissingSource) {
 
 TEST(ProfileErrors, NamesAValueOfTheWrongTypeAndItsLine) {
   EXPECT_STREQ(error_of(changed("6144", "\"wide\"")).what(),
-               "'my.json': line 7: memory.bus_bits: \"wide\" is not a whole number");
+               "'my.json': line 8: memory.bus_bits: \"wide\" is not a whole number");
   EXPECT_STREQ(error_of(changed("4800000000000", "null")).what(),
-               "'my.json': line 9: memory.bytes_per_second: expected a number, found null");
+               "'my.json': line 10: memory.bytes_per_second: expected a number, found null");
   EXPECT_THAT(error_of(changed("\"h200\"", "200")).what(), HasSubstr("line 3: name: "));
 }
 
 TEST(ProfileErrors, RejectsAFigureThatIsNotPositive) {
   EXPECT_STREQ(error_of(changed("6144", "0")).what(),
-               "'my.json': line 7: memory.bus_bits: 0 is not between 1 and 2147483647");
+               "'my.json': line 8: memory.bus_bits: 0 is not between 1 and 2147483647");
   EXPECT_THAT(error_of(changed("4800000000000", "0")).what(), HasSubstr("0 is not a positive number"));
-  EXPECT_THAT(error_of(changed("4800000000000", "-1")).what(), HasSubstr("line 9"));
+  EXPECT_THAT(error_of(changed("4800000000000", "-1")).what(), HasSubstr("line 10"));
 }
 
 TEST(ProfileErrors, RejectsAFigureBeyondAnyGpu) {
@@ -201,11 +201,11 @@ TEST(ProfileErrors, RejectsAnEfficiencyAboveOne) {
 
 TEST(ProfileErrors, NamesBothLinesOfADuplicateKey) {
   EXPECT_STREQ(error_of(changed("\"bus_bits\": 6144,", "\"bus_bits\": 6144,\n\"bus_bits\": 1,")).what(),
-               "'my.json': line 8: 'memory.bus_bits' occurs twice, first on line 7");
+               "'my.json': line 9: 'memory.bus_bits' occurs twice, first on line 8");
 }
 
 TEST(ProfileErrors, NamesTheLineOfInvalidJson) {
-  EXPECT_THAT(error_of(changed("\"bus_bits\":", "\"bus_bits\"")).what(), HasSubstr("is not JSON: line 7"));
+  EXPECT_THAT(error_of(changed("\"bus_bits\":", "\"bus_bits\"")).what(), HasSubstr("is not JSON: line 8"));
 }
 
 TEST(ProfileErrors, RejectsAnotherFileFormatOfOffprof) {

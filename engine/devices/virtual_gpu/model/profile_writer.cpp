@@ -27,6 +27,7 @@ std::string format_profile(const DeviceProfile& profile, const std::map<std::str
   nlohmann::ordered_json json = {
       {"schema", kProfileSchema}, {"name", profile.name}, {"device_name", profile.device_name}};
   json["memory"] = {{"bytes", profile.memory_bytes},
+                    {"context_bytes", profile.context_bytes},
                     {"bus_bits", profile.memory_bus_bits},
                     {"clock_khz", profile.memory_clock_khz},
                     {"bytes_per_second", whole(profile.memory_bytes_per_second)},
@@ -51,6 +52,11 @@ std::string format_profile(const DeviceProfile& profile, const std::map<std::str
   json["kernels"] = {{"kernel_ns", profile.kernel_ns},
                      {"launch_ns", profile.launch_ns},
                      {"elements_per_cycle", rounded(profile.elements_per_cycle)}};
+  json["host"] = {{"operator_ns", profile.host.operator_ns},
+                  {"python_call_ns", profile.host.python_call_ns},
+                  {"recording_ns", profile.host.recording_ns},
+                  {"node_ns", profile.host.node_ns},
+                  {"launch_ns", profile.host.launch_ns}};
   json["link"] = {{"d2h", direction(profile.link.d2h)}, {"h2d", direction(profile.link.h2d)}};
   for (const auto& [group, source] : sources) json["sources"][group] = source;
   return dump_json(json, 2) + "\n";

@@ -44,6 +44,11 @@ int GpuKernels::capability() const {
          state_.options.profile.compute_capability_minor;
 }
 
+void GpuKernels::spend_host_time(HostWork work) {
+  const GpuLock lock(state_.mutex);
+  state_.time.advance_host(state_.options.profile.host.of(work));
+}
+
 void GpuKernels::begin_op(const OpCall& op) {
   const GpuLock lock(state_.mutex);
   ops().begin(op);
@@ -104,12 +109,18 @@ void GpuKernels::run_for(StreamId stream, std::string_view name, Nanoseconds dur
 
 void GpuKernels::run_for(StreamId stream, const KernelLaunch& launch, std::string_view symbol,
                          Nanoseconds duration) {
-  state_.time.advance_host(state_.options.profile.launch_ns);
+  state_.time.advance_host(launch_ns());
   const TimeSpan span = state_.time.run(stream, duration);
   if (GpuObserver* observer = state_.observer) observer->on_kernel(stream, launch, symbol, span);
   streams_.note_kernel(stream);
   table_.count_launch(launch.name);
   if (state_.races) state_.races->kernel(stream, launch.name);
+}
+
+Nanoseconds GpuKernels::launch_ns() {
+  const DeviceProfile& profile = state_.options.profile;
+  const bool is_of_python = !ops().empty() && ops().innermost().op->is_of_python;
+  return profile.launch_ns + (is_of_python ? profile.host.of(HostWork::kLaunch) : 0);
 }
 
 void GpuKernels::count_time(TimeSource source) {

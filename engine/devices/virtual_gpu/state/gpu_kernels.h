@@ -33,6 +33,8 @@ class GpuKernels {
   /// See VirtualGpu::code_problem.
   std::string code_problem();
 
+  /// See GpuOperators.
+  void spend_host_time(HostWork work);
   /// Begins or ends an operator of the calling thread.
   void begin_op(const OpCall& op);
   void end_op();
@@ -64,6 +66,8 @@ class GpuKernels {
   int capability() const;
   void run(StreamId stream, const KernelLaunch& launch, std::string_view symbol);
   void run_for(StreamId stream, const KernelLaunch& launch, std::string_view symbol, Nanoseconds duration);
+  /// Returns the host's time for a launch that the calling thread makes now.
+  Nanoseconds launch_ns();
   void count_time(TimeSource source);
 
   ExecutionState& state_;

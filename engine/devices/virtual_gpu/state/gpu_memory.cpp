@@ -14,7 +14,8 @@ GpuStatus valid_or_not(bool valid) {
 }  // namespace
 
 void GpuMemory::restart() {
-  device_.set_limit(state_.options.profile.memory_bytes);
+  const DeviceProfile& profile = state_.options.profile;
+  device_.set_limit(std::max<Bytes>(profile.memory_bytes - profile.context_bytes, 0));
   device_.set_real(state_.options.functional_mode);
   blocks_.clear();
 }

@@ -70,8 +70,8 @@ class GpuMemory {
   void add_block(const void* block, Bytes bytes) { blocks_[static_cast<const char*>(block)] = bytes; }
   void remove_block(const void* block) { blocks_.erase(static_cast<const char*>(block)); }
 
-  /// Takes the profile's memory as the limit, and backs new memory as the mode requires. The caller holds the
-  /// lock.
+  /// Takes the profile's memory without that of the context as the limit, and backs new memory as the mode
+  /// requires. The caller holds the lock.
   void restart();
   /// Returns the kind of memory at the address. The caller holds the lock.
   MemoryPlace place_of(const void* address) const;

@@ -20,6 +20,7 @@ VirtualGpuOptions small_gpu() {
   VirtualGpuOptions options;
   options.profile = load_profile("l4");
   options.profile.memory_bytes = 64 * kMiB;
+  options.profile.context_bytes = 0;
   options.profile.launch_ns = kLaunch;
   options.profile.kernel_ns = kKernel;
   options.profile.link = {.d2h = {.bytes_per_second = 1e9, .latency_ns = 0},
@@ -59,6 +60,10 @@ TEST_F(SimulatedGpuTest, LimitsMemoryToTheProfileAndTheLimit) {
   void* address = nullptr;
   EXPECT_EQ(gpu.memory().allocate(&address, 65 * kMiB), GpuStatus::kOutOfMemory);
   EXPECT_EQ(address, nullptr);
+  VirtualGpuOptions options = small_gpu();
+  options.profile.context_bytes = 60 * kMiB;
+  gpu.configure(options);
+  EXPECT_EQ(gpu.memory().allocate(&address, 6 * kMiB), GpuStatus::kOutOfMemory);
   gpu.set_memory_limit(4 * kMiB);
   EXPECT_EQ(gpu.memory().allocate(&address, 6 * kMiB), GpuStatus::kOutOfMemory);
   EXPECT_EQ(gpu.memory().allocate(&address, 4 * kMiB), GpuStatus::kOk);
@@ -253,6 +258,30 @@ TEST_F(SimulatedGpuTest, CountsLaunchesByTheSourceOfTheirTime) {
   gpu.kernels().launch(stream, {.name = "other"});
   EXPECT_EQ(gpu.take_launch_times(), (LaunchTimes{.by_op = 2, .by_kernel = 1, .estimated = 1}));
   EXPECT_EQ(gpu.take_launch_times(), LaunchTimes{});
+}
+
+TEST_F(SimulatedGpuTest, OperatorsOfPythonTakeTheHostsTime) {
+  VirtualGpuOptions options = small_gpu();
+  options.profile.launch_ns = 5;
+  options.profile.host = {
+      .operator_ns = 10, .python_call_ns = 200, .recording_ns = 3000, .node_ns = 40000, .launch_ns = 500000};
+  gpu.configure(options);
+  gpu.spend_host_time(HostWork::kOperator);
+  gpu.spend_host_time(HostWork::kPythonCall);
+  gpu.spend_host_time(HostWork::kRecording);
+  gpu.spend_host_time(HostWork::kNode);
+  EXPECT_EQ(gpu.host_time(), 43210);
+  launch();  // outside of operators
+  EXPECT_EQ(gpu.host_time(), 43215);
+  const OpCall of_module{.name = "aten::add"}, of_python{.name = "aten::add", .is_of_python = true};
+  gpu.begin_op(of_module);
+  launch();
+  gpu.end_op();
+  EXPECT_EQ(gpu.host_time(), 43220);
+  gpu.begin_op(of_python);
+  launch();
+  gpu.end_op();
+  EXPECT_EQ(gpu.host_time(), 543225);
 }
 
 /// One operator ends while the other still runs.

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include <thread>
+
+#include "engine/devices/virtual_gpu/virtual_gpu.h"
+
+namespace offprof {
+
+/// Returns true if a Python program runs in this process, rather than a TorchScript module.
+bool is_python_process();
+
+/// Tells a virtual GPU what the host does for the operators of a Python program and for nodes of autograd.
+///
+/// Counts what the thread that created it runs, and what runs within backward. Other threads, such as those
+/// that load data, work beside the program.
+class HostWorkTeller {
+ public:
+  explicit HostWorkTeller(GpuOperators& gpu) : gpu_(gpu), program_(std::this_thread::get_id()) {}
+
+  void begin_op(const at::RecordFunction& op);
+  void end_op();
+  void begin_node();
+  void end_node();
+
+ private:
+  GpuOperators& gpu_;
+  std::thread::id program_;
+};
+
+}  // namespace offprof
