@@ -22,7 +22,6 @@ namespace {
 StepScript<void> record_timeline(PolicySteps& steps, const Policy& policy, Device& device,
                                  const StepTracing* tracing, const std::function<TracingCost()>& tracing_cost,
                                  Trace& trace) {
-  const bool measures_memory = !trace.environment.times_are_modelled;
   const auto used_before = device.used_beside_allocator();
   const auto [warmup, count] = std::pair(steps.budget().timeline_warmup, steps.budget().timeline);
   std::vector<StepResult> shown = co_await steps.train(policy, warmup + count, Recording::kTimeline);
@@ -35,7 +34,7 @@ StepScript<void> record_timeline(PolicySteps& steps, const Policy& policy, Devic
   trace.tracing = tracing->summary();
   if (!trace.tracing) co_return;
   trace.tracing->cost = cost;
-  if (measures_memory && used_before)
+  if (used_before && !trace.environment.times_are_modelled)
     trace.tracing->device_bytes = std::max<Bytes>(*used_after - *used_before, 0);
   for (const StepResult& step : shown)
     if (const auto figures = gpu_figures_of(step)) trace.tracing->steps.push_back(*figures);
