@@ -249,7 +249,7 @@ bool PassRecorder::drops_op_that_ends() {
   const RawEvent& begin = pass_.events.back();
   const std::string& name = pass_.names[static_cast<std::size_t>(begin.id)];
   if (name != "aten::empty" && name != "aten::set_") return false;
-  dropped_work_ = begin.work;
+  dropped_work_ = then(begin.work, dropped_work_);
   pass_.events.pop_back();
   dropped_work_ = take_work();
   return true;
