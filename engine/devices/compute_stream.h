@@ -16,7 +16,7 @@ namespace offprof {
 /// Streams that a program uses beside the one that its model computes on.
 enum class OtherStreams : std::uint8_t {
   kNone,
-  kOfParameters,  ///< they gather parameters and reduce gradients (FSDP2), and use no saved tensor
+  kOfParameters,  ///< they gather parameters and reduce gradients (FSDP), and use no saved tensor
 };
 
 /// The stream that the model computes on, and its clock.

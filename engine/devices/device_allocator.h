@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "traces/base/units.h"
 #include "traces/model/allocator_state.h"
@@ -21,6 +22,11 @@ class AllocationListener {
   virtual ~AllocationListener() = default;
   /// `stream` is that of the caching allocator's pool: see kComputeStream.
   virtual void on_alloc(AllocationId id, Bytes bytes, std::int32_t stream) = 0;
+  /// The program frees memory that other streams may still use. It stays in use until on_free. The streams
+  /// have to reach `points` (see StreamCommand) before; empty: not known.
+  virtual void on_free_requested(AllocationId id, std::span<const std::int32_t> points) {
+    (void)id, (void)points;
+  }
   virtual void on_free(AllocationId id, Bytes bytes, std::int32_t stream) = 0;
   /// The caching allocator now holds `reserved_bytes` of the device's memory.
   virtual void on_reserved(Bytes reserved_bytes) { (void)reserved_bytes; }
@@ -66,6 +72,9 @@ class DeviceAllocator {
   virtual std::optional<CacheUse> cache_use() const { return std::nullopt; }
   /// Returns unused cached memory of the allocator to the device.
   virtual void release_cache() {}
+  /// On an idle device, frees the memory whose free is requested, which the allocator would do at its next
+  /// request. It makes one, of a byte, if there is such memory.
+  virtual void finish_frees() {}
   /// Returns the allocator's segments and blocks. `storage_of` maps an allocation to its storage in the step
   /// program; -1: none.
   virtual std::optional<AllocatorState> allocator_state(

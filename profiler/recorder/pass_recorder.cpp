@@ -184,6 +184,12 @@ void PassRecorder::note_memory(RawKind kind, AllocationId id, Bytes bytes, std::
   note(kind, id, bytes);
 }
 
+void PassRecorder::on_free_requested(AllocationId id, std::span<const std::int32_t> points) {
+  const Turn turn(recorder_mutex);
+  if (!points.empty() && recording_) pass_.free_points[id].assign(points.begin(), points.end());
+  note(RawKind::kFreeRequested, id);
+}
+
 /// Checks the calling thread when an operator begins or ends on it.
 void PassRecorder::see_thread() {
   const std::thread::id thread = std::this_thread::get_id();

@@ -76,6 +76,7 @@ class PassRecorder final : public StepListener, private AllocationListener {
   void on_alloc(AllocationId id, Bytes bytes, std::int32_t stream) override {
     note_memory(RawKind::kAlloc, id, bytes, stream);
   }
+  void on_free_requested(AllocationId id, std::span<const std::int32_t> points) override;
   void on_free(AllocationId id, Bytes bytes, std::int32_t stream) override {
     note_memory(RawKind::kFree, id, bytes, stream);
   }

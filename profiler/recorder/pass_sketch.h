@@ -33,6 +33,7 @@ class PassSketch {
     bytes_[id] = bytes;
     return note(RawKind::kAlloc, id, bytes);
   }
+  PassSketch& request_free(std::int64_t id) { return note(RawKind::kFreeRequested, id); }
   PassSketch& free(std::int64_t id) { return note(RawKind::kFree, id, bytes_.at(id)); }
   /// Drops the model's reference, so that only the engine holds the storage.
   PassSketch& program_free(std::int64_t id) { return note(RawKind::kProgramFree, id); }

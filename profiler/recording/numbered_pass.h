@@ -25,6 +25,8 @@ inline std::optional<EventKind> event_kind(const RawEvent& event) {
       return event.value == 0 ? std::optional(EventKind::kOpEnd) : std::nullopt;
     case RawKind::kAlloc:
       return EventKind::kAlloc;
+    case RawKind::kFreeRequested:
+      return EventKind::kFreeRequested;
     case RawKind::kFree:
       return EventKind::kFree;
     case RawKind::kPack:
@@ -138,6 +140,9 @@ class NumberedPass {
       events_.push_back({*kind, index_of(event.id), 0});
     } else if (kind == EventKind::kFree) {
       add_free(event.id);
+    } else if (kind == EventKind::kFreeRequested) {
+      const bool is_models = storage_index_.contains(event.id) && !is_engines_free(event.id);
+      if (is_models) events_.push_back({*kind, index_of(event.id), 0});
     } else if (kind == EventKind::kFetch || kind == EventKind::kFetched || kind == EventKind::kSave) {
       events_.push_back({*kind, index_of(event.id), 0});
     } else {

@@ -22,7 +22,7 @@ namespace {
 /// Returns true if every pass has such an event in the same place. The times at which memory is released
 /// differ.
 bool is_common(EventKind kind) {
-  return kind != EventKind::kFree && kind != EventKind::kFreeUnpacked;
+  return kind != EventKind::kFreeRequested && kind != EventKind::kFree && kind != EventKind::kFreeUnpacked;
 }
 
 std::vector<Event> common_events(const NumberedPass& pass) {
@@ -96,6 +96,7 @@ std::string describe(const RecordedPass& pass, const NumberedPass& numbered, con
     case EventKind::kFetched:
     case EventKind::kSave:
       return "a copy of parameters";
+    case EventKind::kFreeRequested:
     case EventKind::kFree:
     case EventKind::kFreeUnpacked:
       break;
@@ -218,6 +219,36 @@ void add_times(StepProgram& program, const std::vector<std::vector<Between>>& pa
   drop_unneeded_points(program);
 }
 
+/// Returns the allocations that the model makes in the step, in order.
+std::vector<std::int64_t> allocations_of(const RecordedPass& pass, const NumberedPass& numbered) {
+  std::vector<std::int64_t> allocations;
+  for (const RawEvent& event : pass.events)
+    if (event.kind == RawKind::kAlloc && numbered.kind_of(event)) allocations.push_back(event.id);
+  return allocations;
+}
+
+/// Returns what has to be reached in `keep_pass` before storages of the program, which `offload_pass` has
+/// numbered, are free.
+std::vector<FreePoint> free_points_of(const RecordedPass& keep_pass, const RecordedPass& offload_pass,
+                                      const NumberedPass& offloaded) {
+  if (keep_pass.free_points.empty()) return {};
+  const std::vector<std::int64_t> kept = allocations_of(keep_pass, NumberedPass(keep_pass));
+  const std::vector<std::int64_t> same = allocations_of(offload_pass, offloaded);
+  OFFPROF_CHECK(kept.size() == same.size());
+  std::unordered_set<std::int32_t> requested;
+  for (const Event& event : offloaded.events())
+    if (event.kind == EventKind::kFreeRequested) requested.insert(event.id);
+  std::vector<FreePoint> free_points;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const auto found = keep_pass.free_points.find(kept[i]);
+    const std::int32_t storage = offloaded.index_of(same[i]);
+    if (found == keep_pass.free_points.end() || !requested.contains(storage)) continue;
+    for (const std::int32_t point : found->second) free_points.push_back({storage, point});
+  }
+  std::ranges::stable_sort(free_points, {}, &FreePoint::storage);
+  return free_points;
+}
+
 /// Returns the modelled times of the program's own work by the family of the innermost operator.
 std::vector<FamilyTime> family_times(const RecordedPass& pass) {
   std::vector<std::string_view> of_name;
@@ -299,6 +330,7 @@ StepProgram build_program(std::span<const RecordedPass> keep_passes, const Recor
     program.saved.back().storage = offloaded.index_of(offload_pass.saved[tensor].storage);
     program.saved.back().escapes = offload_pass.escaped[tensor] != 0;
   }
+  program.free_points = free_points_of(keep_passes.back(), offload_pass, offloaded);
   add_times(program, between, keep_passes.back().has_work);
   if (keep_passes.back().has_work) program.families = family_times(keep_passes.back());
   return program;

@@ -70,6 +70,23 @@ TEST(BuildProgram, RejectsAStepThatSavesAnUnpackedTensorAsIfItHadMadeIt) {
 
 // --- Order, storages, frees ---
 
+TEST(BuildProgram, KeepsRequestsToFreeWhatTheStepFrees) {
+  PassSketch sketch;
+  sketch.request_free(5).request_free(6);  // of the last step; 6 stays in use
+  sketch.alloc(1, 100).free_older(5, 40).request_free(1).alloc(2, 100).free(1).free(2);
+  EXPECT_THAT(without_times(program_of(sketch).events),
+              ElementsAre(Event{kFreeRequested, 0}, Event{kAlloc, 1}, Event{kFree, 0},
+                          Event{kFreeRequested, 1}, Event{kAlloc, 2}, Event{kFree, 1}, Event{kFree, 2}));
+}
+
+TEST(BuildProgram, DropsRequestsToFreeWhatTheEngineHolds) {
+  PassSketch sketch;
+  sketch.op_begin("aten::relu").alloc(1, 100).pack(1, 0).op_end().program_free(1);
+  sketch.hook_begin().request_free(1).free(1).hook_end();
+  sketch.unpack(0).node_end().release(0);
+  EXPECT_EQ(std::ranges::count(program_of(sketch).events, kFreeRequested, &Event::kind), 0);
+}
+
 TEST(BuildProgram, NumbersStoragesInTheOrderOfTheirAllocation) {
   PassSketch sketch;
   sketch.alloc(70, 100).alloc(30, 200).free(70).free(30);
@@ -127,6 +144,21 @@ TEST(BuildProgram, GivesCommandsOfStreamsToTheNextEventUnlessTheEngineGaveThem) 
   EXPECT_EQ(program.work[1], (Work{2, 0, 2}));
   EXPECT_EQ(program.stream_commands[1].duration_ns, 300);
   EXPECT_EQ(program.stream_commands[1].event, 3);
+}
+
+TEST(BuildProgram, TakesThePointsOfFreesFromThePassWithNothingOffloaded) {
+  PassSketch offloaded, kept;
+  offloaded.alloc(1, 100).request_free(1).alloc(2, 100).free(1).free(2);
+  kept.alloc(11, 100).request_free(11).alloc(12, 100).free(12);  // 11 waits for longer
+  RecordedPass keep_pass = kept.finish();
+  keep_pass.has_work = true;
+  keep_pass.stream_commands = {{.kind = StreamCommand::Kind::kRecord, .stream = 1, .point = 0, .event = 0},
+                               {.kind = StreamCommand::Kind::kRecord, .stream = 1, .point = 1, .event = 1}};
+  keep_pass.free_points = {{11, {1}}, {12, {0}}};  // the free of 12 is not requested in the other pass
+  const StepProgram program = build_program({&keep_pass, 1}, offloaded.finish());
+  EXPECT_EQ(program.free_points, (std::vector<FreePoint>{{0, 0}}));
+  ASSERT_EQ(program.stream_commands.size(), 1U);
+  EXPECT_EQ(program.stream_commands[0].event, 2);  // before the second allocation
 }
 
 TEST(BuildProgram, CopiesTheResidentBytesOfThePass) {

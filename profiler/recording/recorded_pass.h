@@ -13,17 +13,18 @@ namespace offprof {
 
 /// Kinds of recorded events, in program order.
 enum class RawKind : std::uint8_t {
-  kPhase,         ///< id: name
-  kOpBegin,       ///< id: name; value: depth, 0 for an outermost operator
-  kOpEnd,         ///< id: name; value: depth, 0 for an outermost operator
-  kAlloc,         ///< id: allocation; value: bytes
-  kFree,          ///< id: allocation; value: bytes
-  kProgramFree,   ///< id: allocation; the model drops its last reference while the engine holds it
-  kPack,          ///< id: saved tensor
-  kUnpack,        ///< id: saved tensor
-  kRelease,       ///< id: saved tensor
-  kFreeUnpacked,  ///< id: saved tensor, reloaded and now released, whose memory only the engine holds
-  kNodeEnd,       ///< end of a node that unpacked something
+  kPhase,          ///< id: name
+  kOpBegin,        ///< id: name; value: depth, 0 for an outermost operator
+  kOpEnd,          ///< id: name; value: depth, 0 for an outermost operator
+  kAlloc,          ///< id: allocation; value: bytes
+  kFreeRequested,  ///< id: allocation, whose memory stays in use until kFree
+  kFree,           ///< id: allocation; value: bytes
+  kProgramFree,    ///< id: allocation; the model drops its last reference while the engine holds it
+  kPack,           ///< id: saved tensor
+  kUnpack,         ///< id: saved tensor
+  kRelease,        ///< id: saved tensor
+  kFreeUnpacked,   ///< id: saved tensor, reloaded and now released, whose memory only the engine holds
+  kNodeEnd,        ///< end of a node that unpacked something
   kBackwardEnd,
   kFetch,      ///< id: allocation, into which a copy of parameters begins
   kFetched,    ///< id: allocation, for whose copy the model waits
@@ -76,6 +77,8 @@ struct RecordedPass {
   std::vector<RawEvent> events;
   /// Streams of the allocations that are not of the compute stream: see ProgramStorage::stream.
   std::unordered_map<std::int64_t, std::int32_t> streams;
+  /// Points that streams reach before memory is free, by allocation: see StepProgram::free_points.
+  std::unordered_map<std::int64_t, std::vector<std::int32_t>> free_points;
   std::vector<RawSaved> saved;  ///< by saved tensor
   std::vector<RawCommand> commands;
   std::vector<StreamCommand> stream_commands;  ///< `event` is an index in `events`

@@ -34,10 +34,9 @@ void MeasuredStep::begin_counting() {
   }
   device_.take_exposed_ns();
   device_.forget_marks();
-  if (leaves_cache_peaks_)
-    device_.reset_own_peak();
-  else
-    device_.reset_peak();
+  if (leaves_cache_peaks_) return device_.reset_own_peak();
+  device_.finish_frees();
+  device_.reset_peak();
 }
 
 void MeasuredStep::listen(const StepOrder& order, const CodeLocator& locate) {

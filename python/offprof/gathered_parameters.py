@@ -1,4 +1,4 @@
-"""Finds the parameters that FSDP2 gathers around their uses."""
+"""Finds the parameters that FSDP gathers around their uses."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any
 
 from .import_hooks import after_import
 
-# The module of FSDP2 that holds a gathered parameter. FSDP2 frees its storage after the forward of its module, and
-# fills it again before the backward, while graphs hold it. No public interface of PyTorch tells about it.
-_MODULE = "torch.distributed.fsdp._fully_shard._fsdp_param"
+# The modules that hold gathered parameters. FSDP frees their storage after the forward of their module, and fills it
+# again before the backward, while graphs hold it. No public interface of PyTorch tells about it.
+_FSDP2 = "torch.distributed.fsdp._fully_shard._fsdp_param"
+_FSDP1 = "torch.distributed.fsdp._flat_param"
 
 
 def report_gathered_parameters(report: Callable[[Any], None]) -> None:
-    """Calls `report` with each parameter that FSDP2 gathers in this process, before the module uses it."""
-    after_import(_MODULE, functools.partial(_wrap, report))
+    """Calls `report` with each parameter that FSDP gathers in this process, before the module uses it."""
+    after_import(_FSDP2, functools.partial(_wrap_fsdp2, report))
+    after_import(_FSDP1, functools.partial(_wrap_fsdp1, report))
 
 
-def _wrap(report: Callable[[Any], None], module: ModuleType) -> None:
+def _wrap_fsdp2(report: Callable[[Any], None], module: ModuleType) -> None:
     gather = module.FSDPParam.init_unsharded_param
 
     @functools.wraps(gather)
@@ -29,3 +31,14 @@ def _wrap(report: Callable[[Any], None], module: ModuleType) -> None:
         report(getattr(parameter, "_local_tensor", parameter))
 
     module.FSDPParam.init_unsharded_param = gather_and_report
+
+
+def _wrap_fsdp1(report: Callable[[Any], None], module: ModuleType) -> None:
+    allocate = module._alloc_storage  # of flat parameters: gathered, or cast to the type of the forward
+
+    @functools.wraps(allocate)
+    def allocate_and_report(parameters: Any, size: Any) -> None:
+        allocate(parameters, size)
+        report(parameters)
+
+    module._alloc_storage = allocate_and_report  # type: ignore[attr-defined]

@@ -173,7 +173,7 @@ def test_a_dtensor_changed_in_place_is_noticed(process_group: None) -> None:
             squares.sum().backward()
 
 
-@pytest.mark.parametrize("wrapper", ["ddp", "fsdp2", "tensor_parallel"])
+@pytest.mark.parametrize("wrapper", ["ddp", "fsdp1", "fsdp2", "tensor_parallel"])
 def test_two_ranks_of_gloo(wrapper: str) -> None:
     script = Path(__file__).parent / "programs" / "gloo_ranks.py"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script, wrapper]

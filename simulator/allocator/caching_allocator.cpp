@@ -112,9 +112,22 @@ void CachingAllocator::hand_out(std::int32_t block, Bytes requested, std::int32_
   counters_.active.add(entry.bytes);
 }
 
+void CachingAllocator::request_free(Handle block) {
+  Block& entry = blocks_[block];
+  if (!entry.allocated) return;
+  entry.allocated = false;
+  entry.storage = -1;
+  entry.pending_events = 1;
+  counters_.allocated.current -= entry.bytes;
+}
+
 void CachingAllocator::free(Handle block) {
   Block& entry = blocks_[block];
-  OFFPROF_CHECK(entry.allocated);
+  if (!entry.allocated) {
+    OFFPROF_CHECK(entry.pending_events == 1);
+    entry.pending_events = 0;
+    return make_free(block);
+  }
   entry.allocated = false;
   entry.storage = -1;
   counters_.allocated.current -= entry.bytes;

@@ -115,6 +115,9 @@ class CachingAllocator {
   /// Frees a block returned by allocate. If record_stream named other streams, the block becomes free when
   /// events on them are complete; only allocate and empty_cache check that.
   void free(Handle block);
+  /// Notes that the program frees the block, which stays in use until free: it waits for events that are not
+  /// modelled. No effect if that was noted before.
+  void request_free(Handle block);
   /// Notes that work on `stream` also uses the block.
   void record_stream(Handle block, Stream stream);
   /// Waits for all events, and returns free memory to CUDA in whole segments or granules.

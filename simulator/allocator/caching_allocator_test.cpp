@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 CachingAllocator allocator_with(const std::string& settings, DeviceLimits limits = {}) {
   return CachingAllocator(parse_allocator_settings(settings), limits);
@@ -154,6 +155,20 @@ TEST(CachingAllocator, FreesABlockUsedByAnotherStreamAtTheNextRequest) {
   EXPECT_EQ(allocator.counters().requested.current, 30 * kMiB);
   allocator.allocate(30 * kMiB);
   EXPECT_THAT(layout(allocator), ElementsAre("large 0: 31457280a"));
+}
+
+TEST(CachingAllocator, HoldsABlockWhoseFreeIsRequestedUntilItIsFreed) {
+  CachingAllocator allocator(AllocatorSettings{});
+  const auto block = allocator.allocate(30 * kMiB);
+  allocator.request_free(block);
+  allocator.request_free(block);
+  EXPECT_EQ(allocator.counters().allocated.current, 0);
+  EXPECT_EQ(allocator.counters().requested.current, 30 * kMiB);
+  allocator.allocate(20 * kMiB);
+  EXPECT_THAT(layout(allocator), UnorderedElementsAre("large 0: 20971520a", "large 0: 31457280w"));
+  allocator.free(block);
+  EXPECT_EQ(allocator.counters().requested.current, 20 * kMiB);
+  EXPECT_EQ(allocator.allocate(30 * kMiB), block);
 }
 
 TEST(CachingAllocator, IgnoresARecordOfTheBlocksOwnStream) {

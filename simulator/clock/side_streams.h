@@ -47,6 +47,11 @@ class SideStreams {
     for (const Stream& stream : streams_) last = std::max(last, stream.ready);
     return last;
   }
+  /// Returns true if the point has been recorded, and its stream has reached it at `time`.
+  bool has_reached(std::int32_t point, Nanoseconds time) const {
+    const auto index = static_cast<std::size_t>(point);
+    return index < points_.size() && points_[index].time <= time;
+  }
   /// Returns the point that the command waits for.
   const Point& point(const StreamCommand& command) const {
     return points_[static_cast<std::size_t>(command.point)];

@@ -96,6 +96,8 @@ class VirtualClock {
     if (!point.is_of_copies) busy_ += std::max<Nanoseconds>(0, point.time - now());
     stream_ = std::max(stream_, point.time);
   }
+  /// Returns true if the host finds that the point is reached.
+  bool has_reached(std::int32_t point) const { return streams_.has_reached(point, host_); }
   /// Accounts for a hook of the engine: see EngineCosts.
   void hook() { call(costs_.hook_ns); }
 

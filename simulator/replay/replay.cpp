@@ -64,6 +64,7 @@ class Replayer {
         scheduler_(other.scheduler_->clone(policy, executor_)),
         listener_(listener),
         unpacked_storage_(other.unpacked_storage_),
+        requested_frees_(other.requested_frees_),
         launch_gap_ns_(other.launch_gap_ns_),
         node_tensors_(other.node_tensors_),
         next_event_(other.next_event_),
@@ -79,6 +80,7 @@ class Replayer {
       const Bytes peak_before = executor_.memory().peak_bytes();
       compute(i, events[i].compute_ns);
       if (listener_ != nullptr) listener_->on_event_begin(i, executor_.clock().now());
+      if (!requested_frees_.empty()) free_what_is_reached();
       replay(events[i]);
       if (executor_.memory().peak_bytes() > peak_before) peak_event_ = i;
       if (listener_ != nullptr) tell(i);
@@ -130,7 +132,11 @@ class Replayer {
     switch (event.kind) {
       case EventKind::kAlloc:
         return executor_.memory().hold(event.id);
+      case EventKind::kFreeRequested:
+        if (!step_.free_points_of(event.id).empty()) requested_frees_.push_back(event.id);
+        return executor_.memory().request_free(event.id);
       case EventKind::kFree:
+        if (!step_.free_points_of(event.id).empty()) return;
         return executor_.memory().free_unpacked(event.id);
       case EventKind::kPack:
         return pack(event.id);
@@ -157,6 +163,19 @@ class Replayer {
         break;
     }
     OFFPROF_CHECK(false);  // Step has removed these events
+  }
+
+  /// Frees storages after the streams that used them. The allocator looks for them when it allocates, and so
+  /// before each event at the latest.
+  void free_what_is_reached() {
+    std::erase_if(requested_frees_, [&](std::int32_t storage) {
+      const auto is_reached = [&](const FreePoint& freed) {
+        return executor_.clock().has_reached(freed.point);
+      };
+      if (!std::ranges::all_of(step_.free_points_of(storage), is_reached)) return false;
+      executor_.memory().free_unpacked(storage);
+      return true;
+    });
   }
 
   void pack(SavedId tensor) {
@@ -230,9 +249,10 @@ class Replayer {
   ReplayListener* listener_;
   /// By saved tensor: the storage that the step program holds for it; -1: none.
   std::vector<std::int32_t> unpacked_storage_;
-  Nanoseconds launch_gap_ns_ = 0;      ///< the part that the listener has heard of
-  std::vector<SavedId> node_tensors_;  ///< unpacked since the last node end
-  std::vector<SavedId> node_escaped_;  ///< of those; used only within a node's end
+  std::vector<std::int32_t> requested_frees_;  ///< storages that wait for their points
+  Nanoseconds launch_gap_ns_ = 0;              ///< the part that the listener has heard of
+  std::vector<SavedId> node_tensors_;          ///< unpacked since the last node end
+  std::vector<SavedId> node_escaped_;          ///< of those; used only within a node's end
   std::size_t next_event_ = 0;
   std::size_t peak_event_ = 0;
 };

@@ -68,7 +68,8 @@ bool are_equal(const Replayed& a, const Replayed& b) {
 }
 
 Step any_step() {
-  const StepProgram program = random_program(kMostBytes);
+  StepProgram program = random_program(kMostBytes);
+  add_free_points(program);
   return Step(program, random_costs_with_slowdown(program));
 }
 

@@ -31,6 +31,7 @@ Work own_work_of(const std::vector<StreamCommand>& commands, const Work& after) 
 
 Step::Step(const StepProgram& program, EngineCosts costs, std::span<const TransformProfile> profiles)
     : costs_(std::move(costs)),
+      free_points_(program.free_points),
       resident_bytes_(program.resident_bytes),
       allocator_(program.allocator),
       backward_order_(offprof::backward_order(program)),
@@ -104,6 +105,10 @@ void Step::add_events(const StepProgram& program) {
 const Step::StreamWork* Step::stream_work(std::size_t event) const {
   const auto found = std::ranges::lower_bound(stream_work_, event, {}, &StreamWork::event);
   return found == stream_work_.end() || found->event != event ? nullptr : &*found;
+}
+
+std::span<const FreePoint> Step::free_points_of(std::int32_t storage) const {
+  return std::ranges::equal_range(free_points_, storage, {}, &FreePoint::storage);
 }
 
 void Step::add_requests(const StepProgram& program) {

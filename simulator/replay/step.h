@@ -62,6 +62,9 @@ class Step {
   std::int32_t stream_of(std::int32_t storage) const {
     return static_cast<std::size_t>(storage) < streams_.size() ? streams_[storage] : kComputeStream;
   }
+  /// Returns what has to be reached before the storage is free: see StepProgram::free_points.
+  std::span<const FreePoint> free_points_of(std::int32_t storage) const;
+  std::span<const FreePoint> free_points() const { return free_points_; }
   /// Storages that exist before the step begins; resident_bytes includes their sizes.
   std::span<const std::int32_t> residents() const { return residents_; }
   Bytes resident_bytes() const { return resident_bytes_; }
@@ -96,6 +99,7 @@ class Step {
   std::vector<char> escapes_;
   std::vector<Bytes> storage_bytes_;
   std::vector<std::int32_t> streams_;  ///< by storage; empty: all are of the compute stream
+  std::vector<FreePoint> free_points_;
   std::vector<std::int32_t> residents_;
   Bytes resident_bytes_ = 0;
   double most_copied_bytes_ = 0;

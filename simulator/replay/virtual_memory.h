@@ -15,6 +15,8 @@ class StorageListener {
  public:
   virtual ~StorageListener() = default;
   virtual void on_allocate(std::int32_t storage, Bytes bytes) { (void)storage, (void)bytes; }
+  /// The program has freed the storage, but its memory stays in use until on_free.
+  virtual void on_free_requested(std::int32_t storage) { (void)storage; }
   virtual void on_free(std::int32_t storage) { (void)storage; }
 };
 
@@ -59,6 +61,12 @@ class VirtualMemory {
 
   /// Adds a holder of a storage that the resident bytes already include.
   void hold_resident(Storage storage) { ++holders_[storage]; }
+
+  /// The program will free the storage, which other streams may still use. No matter if anybody else holds
+  /// it.
+  void request_free(Storage storage) {
+    if (holders_[storage] == 1 && listener_ != nullptr) listener_->on_free_requested(storage);
+  }
 
   void free_unpacked(Storage storage) {
     OFFPROF_CHECK(holders_[storage] > 0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -42,10 +43,17 @@ class CacheListener final : public ReplayListener {
     note_reserved();
   }
 
+  void on_free_requested(std::int32_t storage) override {
+    if (blocks_[storage] == kNoBlock) return;
+    allocator_.request_free(blocks_[storage]);
+    requested_.insert(blocks_[storage]);
+  }
+
   void on_free(std::int32_t storage) override {
     Handle& block = blocks_[storage];
     if (block == kNoBlock) return;  // a storage without bytes
     allocator_.free(block);
+    requested_.erase(block);
     block = kNoBlock;
     note_reserved();
     if (is_resident(storage)) freed_residents_.push_back(storage);
@@ -57,10 +65,12 @@ class CacheListener final : public ReplayListener {
   }
 
   /// A block that the step leaves allocated replaces the freed resident of the same size; the next step frees
-  /// that block.
+  /// that block. Steps end with an idle device, so what waits for streams is free.
   void end_step() {
     for (const std::int32_t resident : freed_residents_) residents_[resident] = take_left_over(resident);
     freed_residents_.clear();
+    for (const Handle& block : blocks_)
+      if (block != kNoBlock && requested_.erase(block) != 0) allocator_.free(block);
   }
 
   /// Reserved memory of the current step, by event.
@@ -91,6 +101,7 @@ class CacheListener final : public ReplayListener {
   std::map<std::int32_t, Handle> residents_;  ///< blocks of the residents, by storage
   std::vector<Handle> blocks_;                ///< by storage; kNoBlock: no block is allocated
   std::vector<std::int32_t> freed_residents_;
+  std::set<Handle> requested_;  ///< blocks whose free is requested
   std::size_t event_ = 0;
   std::vector<ReservedAtEvent> reserved_;
 };
@@ -102,14 +113,15 @@ struct FollowedSteps {
 };
 
 /// Replays `steps` steps over one allocator. Throws AllocatorOutOfMemory.
-FollowedSteps follow_steps(const Step& step, const Policy& policy, int steps, const DeviceLimits& limits) {
+FollowedSteps follow_steps(const Step& step, const Policy& policy, const CacheSetting& setting,
+                           const DeviceLimits& limits) {
   CachingAllocator allocator(*step.allocator(), limits);
   CacheListener listener(step, allocator);
   CacheUse use;
   AllocatorState before = allocator.state();
-  for (int i = 0; i < steps; ++i) {
+  for (int i = 0; i < setting.steps; ++i) {
     listener.begin_step();
-    replay(step, policy, kAnyLink, &listener);
+    replay(step, policy, setting.link, &listener);
     use.allocated_peak_bytes = std::max(use.allocated_peak_bytes, allocator.counters().allocated.peak);
     use.reserved_peak_bytes = std::max(use.reserved_peak_bytes, allocator.counters().reserved.peak);
     listener.end_step();
@@ -126,12 +138,10 @@ FollowedSteps follow_steps(const Step& step, const Policy& policy, const CacheSe
   // The memory held at the beginning is not requested again, so no request would notice that it does not fit.
   fits = sum_up(*step.allocator()).reserved <= setting.device_memory_bytes.value_or(kUnlimitedBytes);
   try {
-    return follow_steps(step, policy, setting.steps,
-                        {setting.device_memory_bytes, setting.device_total_bytes});
+    return follow_steps(step, policy, setting, {setting.device_memory_bytes, setting.device_total_bytes});
   } catch (const AllocatorOutOfMemory&) {
     fits = false;
-    return follow_steps(step, policy, setting.steps,
-                        {std::nullopt, setting.device_total_bytes, kUnlimitedBytes});
+    return follow_steps(step, policy, setting, {std::nullopt, setting.device_total_bytes, kUnlimitedBytes});
   }
 }
 

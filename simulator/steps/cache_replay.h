@@ -4,9 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "simulator/replay/replay.h"
 #include "simulator/replay/step.h"
 #include "traces/base/units.h"
 #include "traces/model/allocator_state.h"
+#include "traces/model/link.h"
 #include "traces/model/policy.h"
 
 namespace offprof {
@@ -18,6 +20,8 @@ struct CacheSetting {
   /// Total memory of the device; the allocator's settings name fractions of it. 0: not known; then it is
   /// device_memory_bytes, or unlimited if that is nullopt.
   Bytes device_total_bytes = 0;
+  /// Times matter only to a program that frees memory which other streams use: see StepProgram::free_points.
+  Link link = kAnyLink;
 };
 
 /// Predicted memory use of the caching allocator.

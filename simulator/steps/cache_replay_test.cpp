@@ -49,6 +49,50 @@ TEST(PredictCache, MemoryFreedOnOneStreamServesThatStreamOnly) {
   EXPECT_EQ(predict(program, "keep").use.reserved_peak_bytes, 80 * kMiB);
 }
 
+TEST(PredictCache, MemoryThatAnotherStreamMayUseServesNobodyButIsNotAllocated) {
+  ProgramSketch sketch;
+  const auto gradient = sketch.alloc(30 * kMiB);
+  sketch.request_free(gradient);
+  const auto next = sketch.alloc(30 * kMiB);
+  sketch.free(gradient);
+  sketch.free(next);
+  const CachePrediction prediction = predict(on_gpu(sketch.program()), "keep");
+  EXPECT_EQ(prediction.use.allocated_peak_bytes, kParameters + 30 * kMiB);
+  EXPECT_EQ(prediction.use.reserved_peak_bytes, 80 * kMiB);
+}
+
+TEST(PredictCache, ARequestToFreeWhatTheEngineHoldsHasNoEffect) {
+  ProgramSketch sketch;
+  const auto activation = sketch.alloc(30 * kMiB);
+  const SavedId saved = sketch.save(activation);
+  sketch.request_free(activation);
+  sketch.free(activation);
+  sketch.free(sketch.alloc(30 * kMiB));
+  sketch.node(saved);
+  EXPECT_EQ(predict(on_gpu(sketch.program()), "keep").use.allocated_peak_bytes, kParameters + 60 * kMiB);
+}
+
+TEST(PredictCache, WhatWaitsAtTheEndOfAStepIsFreeInTheNext) {
+  ProgramSketch sketch;
+  sketch.request_free(sketch.alloc(30 * kMiB));
+  const CachePrediction prediction = predict(on_gpu(sketch.program()), "keep", {.steps = 4});
+  EXPECT_EQ(prediction.use.reserved_peak_bytes, 50 * kMiB);
+}
+
+TEST(PredictCache, AStepMayFreeWhatTheLastOneRequestedToFree) {
+  ProgramSketch sketch;
+  const auto older = sketch.resident(kParameters);
+  sketch.request_free(older);
+  const auto gradient = sketch.alloc(kParameters);
+  sketch.free(older);
+  sketch.request_free(gradient);
+  StepProgram program = on_gpu(sketch.program());
+  program.allocator->segments[0].blocks[0].storage = older;
+  const CachePrediction prediction = predict(program, "keep", {.steps = 4});
+  EXPECT_EQ(prediction.use.allocated_peak_bytes, kParameters);
+  EXPECT_EQ(prediction.use.reserved_peak_bytes, 20 * kMiB);
+}
+
 TEST(PredictCache, ReloadsWithoutBytesTakeNoBlock) {
   Policy policy = preset_policy("offload");
   policy.threshold_bytes = 0;

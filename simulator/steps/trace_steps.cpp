@@ -19,7 +19,10 @@ CacheSetting cache_setting_of(const Trace& trace) {
   const auto& asked = trace.settings.device_memory_bytes;
   const auto usable = usable_memory(trace.environment);
   const auto least = asked && usable ? std::min(*asked, *usable) : asked ? asked : usable;
-  return {trace.settings.steps, least, trace.environment.device_memory_bytes.value_or(0)};
+  const Link& link = trace.environment.link;
+  const bool is_known = link.d2h.bytes_per_second > 0 && link.h2d.bytes_per_second > 0;
+  return {trace.settings.steps, least, trace.environment.device_memory_bytes.value_or(0),
+          is_known ? link : kAnyLink};
 }
 
 }  // namespace
@@ -48,15 +51,18 @@ TraceSteps::TraceSteps(const Trace& trace, const std::optional<MemoryCapacity>& 
 
 Metrics TraceSteps::predict(const Policy& policy, const Link& link) const {
   const Step& replayed = step(policy);
-  return with_cache(replayed, policy, replay(replayed, policy, link).metrics);
+  return with_cache(replayed, policy, link, replay(replayed, policy, link).metrics);
 }
 
 Metrics TraceSteps::with_cache(const Policy& policy, Metrics replayed) const {
-  return with_cache(step(policy), policy, std::move(replayed));
+  return with_cache(step(policy), policy, cache_setting_.link, std::move(replayed));
 }
 
-Metrics TraceSteps::with_cache(const Step& step, const Policy& policy, Metrics replayed) const {
-  if (const auto cache = predict_cache(step, policy, cache_setting_)) {
+Metrics TraceSteps::with_cache(const Step& step, const Policy& policy, const Link& link,
+                               Metrics replayed) const {
+  CacheSetting setting = cache_setting_;
+  setting.link = link;
+  if (const auto cache = predict_cache(step, policy, setting)) {
     replayed.device_allocated_peak_bytes = cache->use.allocated_peak_bytes;
     replayed.device_reserved_peak_bytes = cache->use.reserved_peak_bytes;
   }
@@ -65,8 +71,9 @@ Metrics TraceSteps::with_cache(const Step& step, const Policy& policy, Metrics r
 
 bool TraceSteps::fits(const Policy& policy, Bytes device_memory) const {
   const Step& replayed = step(policy);
-  const auto cache = predict_cache(replayed, policy,
-                                   {cache_setting_.steps, device_memory, cache_setting_.device_total_bytes});
+  CacheSetting setting = cache_setting_;
+  setting.device_memory_bytes = device_memory;
+  const auto cache = predict_cache(replayed, policy, setting);
   if (cache) return cache->fits;
   return *replay(replayed, policy, kAnyLink).metrics.device_peak_bytes <= device_memory;
 }

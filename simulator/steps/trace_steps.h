@@ -70,7 +70,7 @@ class TraceSteps {
 
   Recorded recorded_of(const Policy& policy) const;
   bool is_dense(const Policy& policy) const { return recorded_of(policy) != Recorded::kAsSaved; }
-  Metrics with_cache(const Step& step, const Policy& policy, Metrics replayed) const;
+  Metrics with_cache(const Step& step, const Policy& policy, const Link& link, Metrics replayed) const;
 
   std::span<const TransformProfile> transforms_;
   const StepProgram& program_;

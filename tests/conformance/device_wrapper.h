@@ -30,6 +30,7 @@ class DeviceWrapper : public Device {
 
   std::optional<CacheUse> cache_use() const override { return inner_.cache_use(); }
   void release_cache() override { inner_.release_cache(); }
+  void finish_frees() override { inner_.finish_frees(); }
   std::optional<AllocatorState> allocator_state(
       const std::function<std::int32_t(AllocationId)>& storage_of) const override {
     return inner_.allocator_state(storage_of);

@@ -2,10 +2,12 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "tests/support/random_program.h"
 #include "tests/support/sample_program.h"
@@ -53,6 +55,20 @@ inline void add_stream_commands(StepProgram& program) {
       program.stream_commands.push_back(command);
     }
   }
+}
+
+/// Makes some frees wait for points that streams record anywhere in the step.
+inline void add_free_points(StepProgram& program) {
+  std::vector<std::int32_t> points;
+  for (const StreamCommand& command : program.stream_commands)
+    if (command.kind == StreamCommand::Kind::kRecord) points.push_back(command.point);
+  if (points.empty()) return;
+  for (Event& event : program.events) {
+    if (event.kind != EventKind::kFree || *rc::gen::inRange(0, 3) > 0) continue;
+    event.kind = EventKind::kFreeRequested;
+    program.free_points.push_back({event.id, *rc::gen::elementOf(points)});
+  }
+  std::ranges::sort(program.free_points, {}, &FreePoint::storage);
 }
 
 /// Generates a chain of a few layers, on a device that computes on the host or beside it.

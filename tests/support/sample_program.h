@@ -26,6 +26,7 @@ class ProgramSketch {
     return last_storage();
   }
   void free(std::int32_t storage) { add(EventKind::kFree, storage); }
+  void request_free(std::int32_t storage) { add(EventKind::kFreeRequested, storage); }
 
   /// Saves the whole storage.
   SavedId save(std::int32_t storage, std::uint32_t version = 0,

@@ -24,6 +24,7 @@ class ProgramCheck {
     for (index_ = 0; index_ < program_.events.size(); ++index_) check_event(program_.events[index_]);
     check_end();
     check_stream_commands();
+    check_free_points();
     if (program_.allocator) check_allocator(*program_.allocator);
   }
 
@@ -187,6 +188,22 @@ class ProgramCheck {
     }
   }
 
+  /// Checks that frees with points are requested, and that the points are recorded.
+  void check_free_points() {
+    part_ = "free_points";
+    const auto points =
+        std::ranges::count(program_.stream_commands, StreamCommand::Kind::kRecord, &StreamCommand::kind);
+    std::int32_t last = 0;
+    for (index_ = 0; index_ < program_.free_points.size(); ++index_) {
+      const FreePoint& freed = program_.free_points[index_];
+      require_index(freed.storage, program_.storages.size(), "storage");
+      require(freed.storage >= last, "is of an earlier storage than the point before it");
+      last = freed.storage;
+      require(requested_.contains(freed.storage), "is of a storage whose free is not requested");
+      require_index(freed.point, static_cast<std::size_t>(points), "point");
+    }
+  }
+
   void check_saved(const SavedTensor& saved) const {
     const TensorLayout& layout = *saved.layout;
     const bool outlandish = saved.movability == Movability::kUnsupportedLayout;
@@ -211,6 +228,8 @@ class ProgramCheck {
         return end_op(event.id);
       case EventKind::kAlloc:
         return alloc(event.id);
+      case EventKind::kFreeRequested:
+        return request_free(event.id);
       case EventKind::kFree:
         return free(event.id);
       case EventKind::kPack:
@@ -255,6 +274,14 @@ class ProgramCheck {
     require_index(id, storages_.size(), "storage");
     require(storages_[id] == StorageState::kNew, "allocates a storage for the second time");
     storages_[id] = StorageState::kLive;
+  }
+
+  void request_free(std::int32_t id) {
+    require_index(id, storages_.size(), "storage");
+    require(storages_[id] == StorageState::kLive ||
+                (storages_[id] == StorageState::kNew && is_older_than_step(id)),
+            "requests to free a storage that does not exist");
+    require(requested_.insert(id).second, "requests to free a storage for the second time");
   }
 
   void free(std::int32_t id) {
@@ -334,7 +361,8 @@ class ProgramCheck {
   std::vector<std::int32_t> open_ops_;
   std::vector<std::int32_t> node_tensors_;  ///< unpacked since the last kNodeEnd
   std::int32_t packed_ = 0;
-  std::unordered_set<std::int32_t> fetched_;  ///< storages that parameters were copied into
+  std::unordered_set<std::int32_t> fetched_;    ///< storages that parameters were copied into
+  std::unordered_set<std::int32_t> requested_;  ///< frees
 };
 
 }  // namespace

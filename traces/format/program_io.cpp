@@ -16,8 +16,16 @@ namespace {
 /// Letters of StorageRole and EventKind, in the order of their values.
 constexpr std::string_view kRoleLetters = "APBIR";
 static_assert(kRoleLetters.size() == static_cast<std::size_t>(StorageRole::kResident) + 1);
-constexpr std::string_view kEventLetters = "H()AFPURNLBIWO";
-static_assert(kEventLetters.size() == static_cast<std::size_t>(EventKind::kSave) + 1);
+constexpr std::string_view kEventLetters = "H()AFPURNLBIWOE";
+static_assert(kEventLetters.size() == static_cast<std::size_t>(EventKind::kFreeRequested) + 1);
+
+void append_free_points(std::string& out, const std::vector<FreePoint>& free_points) {
+  out += "\"free_points\": {\"storages\": ";
+  append_column(out, free_points, [](const auto& freed) { return freed.storage; });
+  out += ", \"points\": ";
+  append_column(out, free_points, [](const auto& freed) { return freed.point; });
+  out += '}';
+}
 
 void append_storages(std::string& out, const std::vector<ProgramStorage>& storages) {
   append(out, "\"storages\": {{\"roles\": \"{}\", \"bytes\": ",
@@ -143,6 +151,17 @@ std::vector<Staging> read_staging(const JsonValue& json) {
   return staging;
 }
 
+std::vector<FreePoint> read_free_points(const JsonValue& json) {
+  const auto storages = json.at("storages").as_integers(0, kMaxIndex);
+  const JsonValue column = json.at("points");
+  require_length(column, storages.size());
+  const auto points = column.as_integers(0, kMaxIndex);
+  std::vector<FreePoint> free_points;
+  for (std::size_t i = 0; i < storages.size(); ++i)
+    free_points.push_back({static_cast<std::int32_t>(storages[i]), static_cast<std::int32_t>(points[i])});
+  return free_points;
+}
+
 std::vector<FamilyTime> read_families(const JsonValue& json) {
   const std::vector<std::string> names = json.at("names").as_strings();
   const JsonValue column = json.at("busy_ns");
@@ -174,6 +193,10 @@ void append_program(std::string& out, const StepProgram& program) {
     out += ",\n\"stream_commands\": ";
     append_stream_commands(out, program.stream_commands);
   }
+  if (!program.free_points.empty()) {
+    out += ",\n";
+    append_free_points(out, program.free_points);
+  }
   if (!program.families.empty()) {
     out += ",\n";
     append_families(out, program.families);
@@ -203,6 +226,7 @@ StepProgram program_from_json(const JsonValue& json) {
   if (const auto work = json.find("work")) program.work = read_work(*work, program.events.size());
   if (const auto commands = json.find("stream_commands"))
     program.stream_commands = read_stream_commands(*commands);
+  if (const auto points = json.find("free_points")) program.free_points = read_free_points(*points);
   if (const auto families = json.find("families")) program.families = read_families(*families);
   if (const auto staging = json.find("staging")) program.staging = read_staging(*staging);
   if (const auto allocator = json.find("allocator"))

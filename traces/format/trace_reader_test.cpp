@@ -376,6 +376,13 @@ TEST(CorruptProgram, RejectsAFreeBeforeItsAllocation) {
               HasSubstr("program.events[1]: frees a storage before its allocation"));
 }
 
+TEST(CorruptProgram, RejectsARequestToFreeWhatDoesNotExist) {
+  EXPECT_THAT(error_with_event(1, {EventKind::kFreeRequested, 2, 0}),
+              HasSubstr("program.events[1]: requests to free a storage that does not exist"));
+  EXPECT_THAT(error_with_event(6, {EventKind::kFreeRequested, 2, 0}),
+              HasSubstr("program.events[6]: requests to free a storage that does not exist"));
+}
+
 TEST(CorruptProgram, RejectsASecondFree) {
   EXPECT_THAT(error_with_event(6, {EventKind::kFree, 2, 0}),
               HasSubstr("frees a storage for the second time"));

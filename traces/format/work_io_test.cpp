@@ -51,6 +51,47 @@ std::string error_with(const std::string& column, std::size_t index, const nlohm
   return "no error";
 }
 
+/// Returns the same, in which the first activation is free once the collective is done.
+Trace trace_with_free_point() {
+  Trace trace = trace_with_commands();
+  StepProgram& program = trace.program;
+  for (std::size_t i = 0; i < program.events.size(); ++i) {
+    if (program.events[i].kind != EventKind::kFree) continue;
+    const std::int32_t storage = program.events[i].id;
+    program.events.insert(program.events.begin() + static_cast<std::ptrdiff_t>(i),
+                          {EventKind::kFreeRequested, storage, 0});
+    program.work.insert(program.work.begin() + static_cast<std::ptrdiff_t>(i), Work{});
+    program.free_points = {{storage, 1}};
+    break;
+  }
+  return trace;
+}
+
+TEST(FreePointsJson, ReadsBackItsOwnTrace) {
+  const Trace trace = trace_with_free_point();
+  const StepProgram read = parse_trace(format_trace(trace), "t.json").program;
+  ASSERT_EQ(read.free_points.size(), 1U);
+  EXPECT_EQ(read.free_points, trace.program.free_points);
+  EXPECT_EQ(read.events, trace.program.events);
+}
+
+TEST(FreePointsJson, RefusesPointsThatCannotBe) {
+  const auto error_of = [](const char* column, std::int64_t value) -> std::string {
+    nlohmann::json document = nlohmann::json::parse(format_trace(trace_with_free_point()));
+    document["program"]["free_points"][column][0] = value;
+    try {
+      parse_trace(document.dump(), "t.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_of("points", 2), HasSubstr("free_points[0]: point index 2 of 2"));
+  EXPECT_THAT(error_of("storages", 0),
+              HasSubstr("free_points[0]: is of a storage whose free is not requested"));
+  EXPECT_THAT(error_of("storages", 99), HasSubstr("free_points[0]: storage index 99"));
+}
+
 TEST(StreamCommandsJson, RefusesCommandsThatCannotBe) {
   EXPECT_THAT(error_with("events", 7, 3), HasSubstr("stream_commands[7]: is of an earlier event"));
   EXPECT_THAT(error_with("events", 7, 1000), HasSubstr("stream_commands[7]: event with work index 1000 of"));

@@ -23,8 +23,9 @@ namespace {
 /// Finds what a program's points are used for.
 class PointUse {
  public:
-  explicit PointUse(const std::vector<StreamCommand>& commands) {
-    for (const StreamCommand& command : commands) {
+  explicit PointUse(const StepProgram& program) {
+    for (const FreePoint& freed : program.free_points) waited_.insert(freed.point);
+    for (const StreamCommand& command : program.stream_commands) {
       if (command.kind == StreamCommand::Kind::kRecord) streams_[command.point] = command.stream;
       if (is_needed_wait(command)) waited_.insert(command.point);
     }
@@ -50,7 +51,7 @@ class PointUse {
 }  // namespace
 
 void drop_unneeded_points(StepProgram& program) {
-  const PointUse use(program.stream_commands);
+  const PointUse use(program);
   std::vector<StreamCommand> kept;
   std::unordered_map<std::int32_t, std::int32_t> numbers;  // of points
   std::int32_t event = -1;
@@ -73,6 +74,8 @@ void drop_unneeded_points(StepProgram& program) {
   }
   end_event();
   program.stream_commands = std::move(kept);
+  std::erase_if(program.free_points, [&](const FreePoint& freed) { return !numbers.contains(freed.point); });
+  for (FreePoint& freed : program.free_points) freed.point = numbers.at(freed.point);
 }
 
 namespace {

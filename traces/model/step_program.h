@@ -87,6 +87,9 @@ enum class EventKind : std::uint8_t {
   kFetch,        ///< a copy in of parameters into a new storage begins; id: index in Program::storages
   kFetched,      ///< the step waits for the end of that copy; id: the same
   kSave,         ///< a storage of parameters is copied out, and the step waits for it; id: the same
+  /// The model drops its last reference to a storage that other streams may still use. The caching allocator
+  /// does not give its memory out before kFree; id: index in Program::storages.
+  kFreeRequested,
 };
 
 struct Event {
@@ -95,6 +98,14 @@ struct Event {
   Nanoseconds compute_ns = 0;  ///< compute time since the previous event, without hooks and waits
 
   bool operator==(const Event&) const = default;
+};
+
+/// Point (see StreamCommand) that a stream has to reach before a storage is free, after its kFreeRequested.
+struct FreePoint {
+  std::int32_t storage = 0;  ///< index in StepProgram::storages
+  std::int32_t point = 0;
+
+  bool operator==(const FreePoint&) const = default;
 };
 
 /// Kernel on the copy's stream that gathers a tensor whose elements are not dense, before it is copied out.
@@ -135,6 +146,9 @@ struct StepProgram {
   /// Commands of the program beside this work, in order: see StreamCommand. `work` of an event is the work
   /// since the last of the event's commands. Known only on a virtual GPU.
   std::vector<StreamCommand> stream_commands{};
+  /// In the order of storages. The next event after all points of a storage are reached frees it, whatever
+  /// its kFree says, which depends on the policy. Known only on a virtual GPU.
+  std::vector<FreePoint> free_points{};
   /// Parts of the work's busy_ns by the innermost operator's family, of those that take any time. Empty:
   /// times are not modelled.
   std::vector<FamilyTime> families{};

@@ -34,6 +34,17 @@ TEST(DropUnneededPoints, KeepsPointsThatOtherStreamsOrTheHostWaitFor) {
   EXPECT_EQ(program.work, (std::vector<Work>(2, {5, 0, 5})));
 }
 
+TEST(DropUnneededPoints, KeepsPointsThatFreesWaitFor) {
+  StepProgram program;
+  program.work.assign(1, {5, 0, 5});
+  program.stream_commands = {command(Kind::kRecord, 1, 0, 0), command(Kind::kRecord, 1, 1, 0),
+                             command(Kind::kRecord, 0, 2, 0)};
+  program.free_points = {{7, 1}, {7, 9}, {8, 2}};  // 9 was recorded before the step
+  drop_unneeded_points(program);
+  EXPECT_EQ(program.stream_commands.size(), 2U);
+  EXPECT_EQ(program.free_points, (std::vector<FreePoint>{{7, 0}, {8, 1}}));
+}
+
 TEST(DropUnneededPoints, GivesTheWorkBeforeTheLastToItsEvent) {
   StepProgram program;
   program.work.assign(2, {5, 0, 5});

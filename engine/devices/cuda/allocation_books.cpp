@@ -32,10 +32,14 @@ AllocationBooks::AllocationBooks(c10::DeviceIndex device, Bytes device_bytes) : 
   // The callback runs with the allocator's lock held, so nothing in it may call the allocator.
   allocator::attachAllocatorTraceTracker([this, device](const TraceEntry& entry) {
     if (entry.device_ != device) return;
+    const bool is_free = entry.action_ == TraceEntry::FREE_COMPLETED;
+    tell_requested_free(is_free ? address_of(entry) : nullptr);
     const auto bytes = static_cast<Bytes>(entry.size_);
     switch (entry.action_) {
       case TraceEntry::ALLOC:
         return on_alloc(address_of(entry), bytes, entry.stream_);
+      case TraceEntry::FREE_REQUESTED:
+        return on_free_requested(address_of(entry));
       case TraceEntry::FREE_COMPLETED:
         return on_free(address_of(entry));
       case TraceEntry::SEGMENT_ALLOC:
@@ -95,12 +99,37 @@ void AllocationBooks::on_alloc(const void* block, Bytes bytes, void* stream) {
   if (listener_ != nullptr) listener_->on_alloc(id, bytes, number);
 }
 
+void AllocationBooks::on_free_requested(const void* block) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(block);
+  if (found == live_.end()) return;
+  found->second.is_requested = true;
+  requested_ = block;
+  if (watcher_ != nullptr) watcher_->free_requested();
+}
+
+/// Tells the listener of the last free that was requested, unless it is that of the block that is freed now.
+void AllocationBooks::tell_requested_free(const void* freed) {
+  const std::lock_guard lock(mutex_);
+  if (requested_ == nullptr || requested_ == freed) return;
+  const AllocationId id = live_.at(std::exchange(requested_, nullptr)).id;
+  std::vector<std::int32_t> points;
+  if (watcher_ != nullptr) points = watcher_->take_free_points();
+  if (listener_ != nullptr) listener_->on_free_requested(id, points);
+}
+
+bool AllocationBooks::has_requested_frees() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(live_, [](const auto& entry) { return entry.second.is_requested; });
+}
+
 void AllocationBooks::on_free(const void* block) {
   const std::lock_guard lock(mutex_);
   const auto found = live_.find(block);
   if (found == live_.end()) return;  // allocated before the books existed
   const Live freed = found->second;
   live_.erase(found);
+  if (requested_ == block) requested_ = nullptr;
   live_bytes_ -= freed.bytes;
   if (watcher_ != nullptr) watcher_->block_freed(block);
   if (listener_ != nullptr) listener_->on_free(freed.id, freed.bytes, number_of_locked(freed.stream));
@@ -177,6 +206,7 @@ std::optional<OutOfMemory> AllocationBooks::take_out_of_memory() {
 void AllocationBooks::set_listener(AllocationListener* listener) {
   const std::lock_guard lock(mutex_);
   listener_ = listener;
+  requested_ = nullptr;
 }
 
 void AllocationBooks::set_watcher(GpuBlocks* watcher) {

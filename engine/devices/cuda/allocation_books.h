@@ -42,6 +42,8 @@ class AllocationBooks {
   /// Sets the receiver of every block that is allocated or freed, beside the listener; nullptr: none. It
   /// must outlive its use here.
   void set_watcher(GpuBlocks* watcher);
+  /// Returns true if the allocator has not done a free yet that was requested.
+  bool has_requested_frees() const;
   void set_capacity(std::optional<Bytes> bytes);  ///< the capacity that OutOfMemory reports
   /// Sets the streams by number: see kComputeStream. Others get numbers as they appear.
   void number_streams(std::vector<void*> streams);
@@ -56,12 +58,15 @@ class AllocationBooks {
     AllocationId id = 0;
     Bytes bytes = 0;
     void* stream = nullptr;
+    bool is_requested = false;  ///< its free is
   };
 
   AllocationBooks(c10::DeviceIndex device, Bytes device_bytes);
   void enter_older_blocks(c10::DeviceIndex device);
   std::int32_t number_of_locked(void* stream);
   void on_alloc(const void* block, Bytes bytes, void* stream);
+  void on_free_requested(const void* block);
+  void tell_requested_free(const void* freed);
   void on_free(const void* block);
   void on_reserved(Bytes change);
   void on_mapped(std::uintptr_t piece, Bytes bytes);
@@ -74,6 +79,7 @@ class AllocationBooks {
   ExpandableRanges ranges_;
   std::optional<Bytes> capacity_;
   std::optional<OutOfMemory> out_of_memory_;
+  const void* requested_ = nullptr;  ///< block of the last free, which the listener does not know yet
   AllocationListener* listener_ = nullptr;
   GpuBlocks* watcher_ = nullptr;
   std::vector<void*> streams_;  ///< by number

@@ -95,6 +95,12 @@ void CudaDevice::reset_peak() {
   allocator::resetPeakStats(index_);
 }
 
+void CudaDevice::finish_frees() {
+  if (!books_.has_requested_frees()) return;
+  const OnDevice here(index_);
+  allocator::raw_delete(allocator::raw_alloc(1));
+}
+
 void CudaDevice::set_capacity(std::optional<Bytes> bytes) {
   books_.set_capacity(bytes);
   const double share = bytes ? static_cast<double>(*bytes) / static_cast<double>(total_bytes_) : 1.0;
@@ -194,8 +200,7 @@ void CudaDevice::refuse_streams() {
   stream_refusal_ = input_error(
       "the model computes on a CUDA stream of its own, but offprof tracks only the default stream of cuda:" +
           std::to_string(index_),
-      "run the model on the default stream: remove torch.cuda.stream or StreamContext; shard with FSDP2 "
-      "(fully_shard), not FSDP1");
+      "run the model on the default stream: remove torch.cuda.stream or StreamContext");
   throw Error(*stream_refusal_);
 }
 

@@ -58,6 +58,7 @@ class CudaDevice : public Device {
 
   std::optional<CacheUse> cache_use() const override;
   void release_cache() override;
+  void finish_frees() override;
   std::optional<Bytes> used_beside_allocator() const override;
   std::optional<AllocatorState> allocator_state(
       const std::function<std::int32_t(AllocationId)>& storage_of) const override;

@@ -3,15 +3,22 @@
 import os
 import sys
 
+import torch
 import torch.distributed as dist
-from test_activations_wrappers import POLICIES, Network, assert_same, tensor_parallel
+from test_activations_wrappers import POLICIES, Block, Network, assert_same, tensor_parallel
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
 
 def data_parallel() -> nn.Module:
     return nn.parallel.DistributedDataParallel(Network())
+
+
+def flatly_sharded() -> nn.Module:
+    policy = ModuleWrapPolicy({Block})
+    return FullyShardedDataParallel(Network(), auto_wrap_policy=policy, device_id=torch.device("cpu"))
 
 
 def sharded() -> nn.Module:
@@ -22,9 +29,11 @@ def sharded() -> nn.Module:
     return fully_shard(model, mesh=mesh)
 
 
+MODELS = {"ddp": data_parallel, "fsdp1": flatly_sharded, "fsdp2": sharded, "tensor_parallel": tensor_parallel}
+
 dist.init_process_group("gloo")
 for settings in POLICIES:
-    assert_same({"ddp": data_parallel, "fsdp2": sharded, "tensor_parallel": tensor_parallel}[sys.argv[1]], settings)
+    assert_same(MODELS[sys.argv[1]], settings)
 dist.destroy_process_group()
 # FSDP2 keeps the group, so gloo's threads outlive it, and the interpreter would end while one of them releases the last
 # reference to a gathered tensor: "terminate called without an active exception", also without offprof.

@@ -51,8 +51,12 @@ class Follower {
     switch (event.kind) {
       case EventKind::kAlloc:
         return hold(event.id);
+      case EventKind::kFreeRequested:  // at the earliest
+        if (!step_.free_points_of(event.id).empty()) free_unpacked(event.id);
+        return;
       case EventKind::kFree:
-        return free_unpacked(event.id);
+        if (step_.free_points_of(event.id).empty()) free_unpacked(event.id);
+        return;
       case EventKind::kPack:
         return pack(event.id);
       case EventKind::kRelease:

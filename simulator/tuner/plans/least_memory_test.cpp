@@ -83,7 +83,9 @@ class LiveListener final : public ReplayListener {
 
 RC_GTEST_PROP(LeastMemoryProperty, NoPolicyHoldsLessAfterAnyEvent, ()) {
   constexpr Bytes kMostBytes = 50;
-  const Step step(random_chain(15, kMostBytes));
+  StepProgram program = random_chain(15, kMostBytes);
+  add_free_points(program);
+  const Step step(program);
   const LeastMemory least = least_of(step);
   LiveListener listener;
   replay(step, *random_policy(SchedulerKind::kOffload, kMostBytes), kAnyLink, &listener);

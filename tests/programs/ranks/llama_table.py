@@ -45,7 +45,7 @@ ROWS = (
     Row("last-of-7", 7, 6),
     Row("reshard", 64, 9, ("--reshard-to", "8"), 16.503, 19.037),
     Row("tensor-parallel", 64, 9, ("--tensor-parallel", "8"), 8.100, 10.760),
-    # FSDP1 frees gathered parameters when events are reached, so what it reserves depends on modelled times.
+    # FSDP1 frees memory that another stream uses, so what it reserves depends on modelled times.
     Row("fsdp1", 8, 3, ("--sharding", "fsdp1"), 23.115),
     Row("save-on-cpu", 8, 3, ("--save-on-cpu",), 15.887, 21.148),
     Row("70b", 64, 0, ("--size", "70b", *CHECKPOINTED), 32.292, 44.334),

@@ -160,7 +160,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   OFFPROF_TRACED_CALL(cudaEventRecord_v3020);
-  return noted(gpu().streams().record_event(event, stream_of(stream)));
+  return noted(gpu().streams().record_event(event, stream_of(stream), __builtin_return_address(0)));
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {

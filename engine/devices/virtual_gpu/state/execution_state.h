@@ -9,6 +9,7 @@
 #include "engine/devices/virtual_gpu/races/stream_races.h"
 #include "engine/devices/virtual_gpu/state/functional_mode.h"
 #include "engine/devices/virtual_gpu/state/gpu_observer.h"
+#include "engine/devices/virtual_gpu/state/requested_free.h"
 #include "engine/devices/virtual_gpu/state/virtual_time.h"
 #include "engine/devices/virtual_gpu/values/balanced_experts.h"
 #include "engine/devices/virtual_gpu/values/small_values.h"
@@ -40,6 +41,7 @@ struct ExecutionState {
   mutable std::mutex mutex;
   VirtualGpuOptions options;
   VirtualTime time;
+  RequestedFree requested_free;
   SmallValues values;                                 ///< outside functional mode
   std::int64_t unknown_reads = 0;                     ///< see GpuOperators
   std::optional<BalancedExperts> experts;             ///< empty if nothing is assumed of them

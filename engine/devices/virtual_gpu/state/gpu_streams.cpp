@@ -106,10 +106,11 @@ GpuStatus GpuStreams::destroy_event(EventId event) {
   return GpuStatus::kOk;
 }
 
-GpuStatus GpuStreams::record_event(EventId event, StreamId stream) {
+GpuStatus GpuStreams::record_event(EventId event, StreamId stream, const void* caller) {
   const GpuLock lock(state_.mutex);
   if (!state_.time.has_event(event) || !state_.time.has_stream(stream)) return GpuStatus::kInvalidHandle;
   state_.time.record(event, stream);
+  state_.requested_free.event_recorded(caller, state_.time.point_of(event));
   if (GpuObserver* observer = state_.observer) observer->on_event_recorded(stream, event);
   if (state_.races) state_.races->event_recorded(event, stream);
   if (state_.functional_mode) state_.functional_mode->record(event, stream);

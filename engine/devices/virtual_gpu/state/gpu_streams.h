@@ -30,7 +30,8 @@ class GpuStreams {
   /// Creates an event. An event that keeps no time has no elapsed time.
   EventId create_event(bool keeps_time);
   GpuStatus destroy_event(EventId event);
-  GpuStatus record_event(EventId event, StreamId stream);
+  /// `caller` is the address of the code that records it.
+  GpuStatus record_event(EventId event, StreamId stream, const void* caller = nullptr);
   GpuStatus wait_event(StreamId stream, EventId event);
   GpuStatus query_event(EventId event);
   /// Looks whether an event is reached, for a thread that only watches: no clock advances, and nobody learns

@@ -57,9 +57,22 @@ void SimulatedGpu::block_allocated(const void* block, Bytes bytes, void* stream)
 
 void SimulatedGpu::block_freed(const void* block) {
   const GpuLock lock(state_.mutex);
+  state_.requested_free.end();
   memory_.remove_block(block);
   state_.values.forget_block(block);
   if (state_.races) state_.races->block_freed(block);
+}
+
+void SimulatedGpu::free_requested() {
+  const GpuLock lock(state_.mutex);
+  state_.requested_free.begin();
+}
+
+std::vector<std::int32_t> SimulatedGpu::take_free_points() {
+  const GpuLock lock(state_.mutex);
+  std::vector<std::int32_t> points = state_.requested_free.take_points();
+  std::erase(points, -1);
+  return points;
 }
 
 void SimulatedGpu::host_block_allocated(const void* block, Bytes bytes) {

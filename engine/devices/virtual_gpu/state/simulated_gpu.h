@@ -53,6 +53,8 @@ class SimulatedGpu final : public VirtualGpu {
   void end_op() override { kernels_.end_op(); }
   void block_allocated(const void* block, Bytes bytes, void* stream) override;
   void block_freed(const void* block) override;
+  void free_requested() override;
+  std::vector<std::int32_t> take_free_points() override;
   void host_block_allocated(const void* block, Bytes bytes) override;
   void host_block_freed(const void* block) override;
   Nanoseconds event_time(void* event) override { return streams_.event_time(event); }

@@ -158,6 +158,11 @@ void VirtualTime::note_wait(const Event& event) {
   if (event.follows_collective && !event.is_of_copies) exposed_collectives_ += delay;
 }
 
+std::int32_t VirtualTime::point_of(EventId event) const {
+  const std::optional<Event>& recorded = events_.at(event);
+  return recorded ? recorded->point : -1;
+}
+
 std::optional<Nanoseconds> VirtualTime::event_time(EventId event) const {
   const std::optional<Event>& recorded = events_.at(event);
   return recorded ? std::optional(recorded->time) : std::nullopt;

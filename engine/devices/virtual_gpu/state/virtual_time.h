@@ -82,6 +82,8 @@ class VirtualTime {
   void record(EventId event, StreamId stream);
   /// Makes later work of the stream begin after the event's last record so far; never recorded: no wait.
   void wait(StreamId stream, EventId event);
+  /// Returns the point of the event's last record; -1: it is not noted.
+  std::int32_t point_of(EventId event) const;
   /// Returns the time at which the event's last record is reached; nullopt: never recorded.
   std::optional<Nanoseconds> event_time(EventId event) const;
 
