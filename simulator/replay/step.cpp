@@ -108,7 +108,8 @@ const Step::StreamWork* Step::stream_work(std::size_t event) const {
 }
 
 std::span<const FreePoint> Step::free_points_of(std::int32_t storage) const {
-  return std::ranges::equal_range(free_points_, storage, {}, &FreePoint::storage);
+  const auto first = std::ranges::lower_bound(free_points_, storage, {}, &FreePoint::storage);
+  return {first, std::ranges::upper_bound(first, free_points_.end(), storage, {}, &FreePoint::storage)};
 }
 
 void Step::add_requests(const StepProgram& program) {
