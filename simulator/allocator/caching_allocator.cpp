@@ -112,25 +112,26 @@ void CachingAllocator::hand_out(std::int32_t block, Bytes requested, std::int32_
   counters_.active.add(entry.bytes);
 }
 
-void CachingAllocator::request_free(Handle block) {
-  Block& entry = blocks_[block];
-  if (!entry.allocated) return;
+void CachingAllocator::take_back(Block& entry) {
+  OFFPROF_CHECK(entry.allocated);
   entry.allocated = false;
   entry.storage = -1;
-  entry.pending_events = 1;
   counters_.allocated.current -= entry.bytes;
+}
+
+void CachingAllocator::request_free(Handle block) {
+  if (is_free_requested(block)) return;
+  take_back(blocks_[block]);
+  blocks_[block].pending_events = 1;
 }
 
 void CachingAllocator::free(Handle block) {
   Block& entry = blocks_[block];
-  if (!entry.allocated) {
-    OFFPROF_CHECK(entry.pending_events == 1);
+  if (is_free_requested(block)) {
     entry.pending_events = 0;
     return make_free(block);
   }
-  entry.allocated = false;
-  entry.storage = -1;
-  counters_.allocated.current -= entry.bytes;
+  take_back(entry);
   if (entry.used_elsewhere) {
     record_events(block);
   } else {

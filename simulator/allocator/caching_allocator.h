@@ -118,6 +118,10 @@ class CachingAllocator {
   /// Notes that the program frees the block, which stays in use until free: it waits for events that are not
   /// modelled. No effect if that was noted before.
   void request_free(Handle block);
+  /// Returns true if request_free was called for a block that is not free yet.
+  bool is_free_requested(Handle block) const {
+    return !blocks_[block].allocated && blocks_[block].pending_events == 1;
+  }
   /// Notes that work on `stream` also uses the block.
   void record_stream(Handle block, Stream stream);
   /// Waits for all events, and returns free memory to CUDA in whole segments or granules.
@@ -212,6 +216,7 @@ class CachingAllocator {
   bool should_split(std::int32_t block, Bytes bytes) const;
   std::int32_t split(std::int32_t block, Bytes bytes);
   void hand_out(std::int32_t block, Bytes requested, std::int32_t storage);
+  void take_back(Block& entry);
   void make_free(std::int32_t block);
   bool is_idle(std::int32_t block) const;
   void merge(std::int32_t into, std::int32_t neighbour);

@@ -18,7 +18,8 @@
 
 namespace offprof {
 
-/// Link for replays whose times are not used; memory does not depend on the link.
+/// Link for replays whose times are not used. Memory does not depend on the link, but for
+/// StepProgram::free_points.
 inline constexpr Link kAnyLink = {{1e9, 0}, {1e9, 0}};
 
 /// Reason why the compute stream is idle.

@@ -64,7 +64,6 @@ class Step {
   }
   /// Returns what has to be reached before the storage is free: see StepProgram::free_points.
   std::span<const FreePoint> free_points_of(std::int32_t storage) const;
-  std::span<const FreePoint> free_points() const { return free_points_; }
   /// Storages that exist before the step begins; resident_bytes includes their sizes.
   std::span<const std::int32_t> residents() const { return residents_; }
   Bytes resident_bytes() const { return resident_bytes_; }

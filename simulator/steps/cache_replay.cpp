@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -44,16 +43,13 @@ class CacheListener final : public ReplayListener {
   }
 
   void on_free_requested(std::int32_t storage) override {
-    if (blocks_[storage] == kNoBlock) return;
-    allocator_.request_free(blocks_[storage]);
-    requested_.insert(blocks_[storage]);
+    if (blocks_[storage] != kNoBlock) allocator_.request_free(blocks_[storage]);
   }
 
   void on_free(std::int32_t storage) override {
     Handle& block = blocks_[storage];
     if (block == kNoBlock) return;  // a storage without bytes
     allocator_.free(block);
-    requested_.erase(block);
     block = kNoBlock;
     note_reserved();
     if (is_resident(storage)) freed_residents_.push_back(storage);
@@ -70,7 +66,7 @@ class CacheListener final : public ReplayListener {
     for (const std::int32_t resident : freed_residents_) residents_[resident] = take_left_over(resident);
     freed_residents_.clear();
     for (const Handle& block : blocks_)
-      if (block != kNoBlock && requested_.erase(block) != 0) allocator_.free(block);
+      if (block != kNoBlock && allocator_.is_free_requested(block)) allocator_.free(block);
   }
 
   /// Reserved memory of the current step, by event.
@@ -101,7 +97,6 @@ class CacheListener final : public ReplayListener {
   std::map<std::int32_t, Handle> residents_;  ///< blocks of the residents, by storage
   std::vector<Handle> blocks_;                ///< by storage; kNoBlock: no block is allocated
   std::vector<std::int32_t> freed_residents_;
-  std::set<Handle> requested_;  ///< blocks whose free is requested
   std::size_t event_ = 0;
   std::vector<ReservedAtEvent> reserved_;
 };
