@@ -46,7 +46,7 @@ class SizeSearch {
     const auto plain = record({});
     if (!plain) throw input_error("the step cannot be recorded: " + advice_.unrecorded.front().reason);
     plain_ = plain;
-    advice_.present = recorder_.present_size();
+    advice_.present = guess_ = recorder_.present_size();
     advice_.goal.objective = Objective::kTime;
     advice_.goal.most_memory =
         request_.memory_budget_bytes ? request_.memory_budget_bytes : plain->steps.device_memory_bytes();
@@ -101,26 +101,21 @@ class SizeSearch {
   /// Adds the way with the largest size of a configuration. `steps` has its recordings by size, and gets
   /// more.
   void search(const Configuration& configuration, const std::string& name, Handling handling, Steps& steps) {
-    bool is_recorded = true;
     const auto taken = [&](std::int64_t size) -> std::optional<Bytes> {
       const auto step = step_of(configuration, size, steps);
-      is_recorded = step != nullptr;
       if (!step) return std::nullopt;
-      const Candidate least = least_memory(*step, size, handling);
-      // A step that takes too long is like one that takes too much memory.
-      const Bytes memory = device_bytes_taken(least.predicted);
-      return is_within(least.predicted, limits(size)) ? memory
-                                                      : std::max(memory, *advice_.goal.most_memory + 1);
+      return least_bytes(*step, size, handling);
     };
     progress_(fmt::format("searching the largest size: {}", name.empty() ? "recompute and offload" : name));
     const std::int64_t size = largest_size(guess_, *advice_.goal.most_memory, taken);
     if (size > 0) guess_ = size;
-    const auto step = step_of(configuration, std::max<std::int64_t>(size, 1), steps);
+    const std::int64_t shown = std::max<std::int64_t>(size, 1);
+    const auto step = step_of(configuration, shown, steps);
     if (step == nullptr) return;
-    const Candidate best = best_at(*step, std::max<std::int64_t>(size, 1), handling);
+    const Candidate best = best_at(*step, shown, handling);
     SizedWay found{way_of(*step, handling == Handling::kMixture ? mixture_name(name, best.policy) : name,
-                          best, limits(std::max<std::int64_t>(size, 1))),
-                   size};
+                          best, limits(shown)),
+                   is_within(best.predicted, limits(shown)) ? size : 0, shown};
     const auto next = steps.find(size + 1);
     found.is_limited_by_recording = next != steps.end() && next->second == nullptr;
     if (std::ranges::none_of(advice_.ways, [&](const SizedWay& way) {
@@ -160,6 +155,18 @@ class SizeSearch {
     goal.most_time = static_cast<Nanoseconds>(
         std::floor((1 + *request_.max_slowdown) * per_size * static_cast<double>(size)));
     return goal;
+  }
+
+  /// Returns the least bytes of the step within the limit of time, if there is one. If nothing is within it,
+  /// the limit does not count: a step of few samples may take too long for each of them even with nothing
+  /// done, since it does not fill the GPU, and a larger one not.
+  Bytes least_bytes(const PreparedStep& step, std::int64_t size, Handling handling) {
+    Candidate least = least_memory(step, size, handling);
+    AdviceGoal time_limit = limits(size);
+    time_limit.most_memory.reset();
+    if (handling == Handling::kMixture && !is_within(least.predicted, time_limit))
+      least = least_memory_of_sets(step);
+    return device_bytes_taken(least.predicted);
   }
 
   /// Returns the policy with the least memory, within the limit of time if there is one.
@@ -221,7 +228,7 @@ class SizeSearch {
   SizeAdvice advice_;
   std::shared_ptr<PreparedStep> plain_;  ///< at the program's own size
   Configuration base_;                   ///< with expandable segments, if they can be chosen
-  std::int64_t guess_ = 1;               ///< the last largest size that was found
+  std::int64_t guess_ = 1;               ///< the last largest size that was found; first the program's own
 };
 
 }  // namespace

@@ -44,11 +44,12 @@ class FakeRecorder : public SizedStepRecorder {
   }
 
   std::int64_t largest_recorded_ = 1'000'000;
+  std::int64_t smallest_full_size_ = 1;  ///< smaller steps take as long
   std::vector<Configuration> recorded_;
   std::optional<Configuration> confirmed_;
 
  private:
-  static Trace trace(std::int64_t size, bool has_few_residents) {
+  Trace trace(std::int64_t size, bool has_few_residents) const {
     ProgramSketch sketch(has_few_residents ? 1000 : 5000);
     std::vector<SavedId> tensors;
     sketch.phase("forward");
@@ -56,7 +57,7 @@ class FakeRecorder : public SizedStepRecorder {
       const std::int32_t storage = sketch.alloc(100 * size);
       tensors.push_back(sketch.save(storage));
       sketch.free(storage);
-      sketch.compute((has_few_residents ? 300 : 100) * size / 10);
+      sketch.compute((has_few_residents ? 300 : 100) * std::max(size, smallest_full_size_) / 10);
       sketch.node_end();
     }
     sketch.phase("backward");
@@ -110,6 +111,23 @@ TEST(AdviseSize, LimitsTheTimeOfASample) {
   const SizeAdvice advice = advise_within(recorder, 21'000, 0.0);
   EXPECT_EQ(way_named(advice, "keep everything").size, 20);
   EXPECT_EQ(way_named(advice, "parameters on the host").size, 0);
+}
+
+TEST(AdviseSize, DoesNotEndAtStepsThatAreTooSmallForTheDevice) {
+  FakeRecorder recorder;
+  recorder.smallest_full_size_ = 4;
+  const SizeAdvice advice = advise_within(recorder, 21'000, 0.0);
+  EXPECT_EQ(way_named(advice, "keep everything").size, 20);
+  EXPECT_GE(advice.ways.front().size, 20);
+}
+
+TEST(AdviseSize, ShowsTheLargestThatFitsIfItIsTooSlow) {
+  FakeRecorder recorder;
+  const SizeAdvice advice = advise_within(recorder, 21'000, 0.0);
+  const SizedWay& slow = way_named(advice, "parameters on the host");
+  EXPECT_EQ(slow.size, 0);
+  EXPECT_EQ(slow.way_size, 25);
+  EXPECT_EQ(slow.way.configuration.size, 25);
 }
 
 TEST(AdviseSize, SaysIfLargerStepsCannotBeRecorded) {

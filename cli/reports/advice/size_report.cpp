@@ -31,7 +31,7 @@ StepSize step_size_at(const SizeReport& report, std::int64_t size) {
 }
 
 std::string rate_of(const SizeReport& report, const SizedWay& way) {
-  return rate_text(step_size_at(report, std::max<std::int64_t>(way.size, 1)), seconds_of(way.way));
+  return rate_text(step_size_at(report, way.way_size), seconds_of(way.way));
 }
 
 /// Returns the largest size with nothing done; 0: none.
@@ -49,15 +49,34 @@ std::string way_name(const Way& way) {
   return way.name + (way.configuration.expands_segments && !names_allocator ? " (expandable segments)" : "");
 }
 
+/// Returns a sentence that says which limit is too narrow.
+std::string no_answer_text(const SizeReport& report) {
+  const SizeAdvice& advice = report.advice;
+  const std::string limit = format_bytes(*advice.goal.most_memory);
+  if (advice.ways.empty()) return fmt::format("No {} is within {}.", report.noun, limit);
+  const auto fitting = std::ranges::find_if(advice.ways, [&](const SizedWay& way) {
+    return device_bytes_taken(way.way.metrics()) <= *advice.goal.most_memory;
+  });
+  if (fitting == advice.ways.end())
+    return fmt::format("No {} is within {}: a step of 1 takes {} at least.", report.noun, limit,
+                       format_bytes(device_bytes_taken(advice.ways.front().way.metrics())));
+  const double slowdown = seconds_of(fitting->way) / static_cast<double>(fitting->way_size) /
+                              (seconds_of(advice.nothing) / static_cast<double>(advice.present)) -
+                          1;
+  return fmt::format(
+      "No {} that fits {} is fast enough: {} at {} takes {:.1f} % more time for the same data than the "
+      "program "
+      "with nothing done at {}.",
+      report.noun, limit, way_name(fitting->way), fitting->way_size, slowdown * 100, advice.present);
+}
+
 std::string verdict_text(const SizeReport& report, const Page& page) {
   const SizeAdvice& advice = report.advice;
   std::string text;
   const auto add = [&](const std::string& sentence) { text += wrap(sentence, page.width, 0) + "\n"; };
   const std::string limit = format_bytes(*advice.goal.most_memory);
   if (!has_answer(advice)) {
-    add(fmt::format(
-        "No {} is within {}: a step of 1 takes {} at least.", report.noun, limit,
-        advice.ways.empty() ? "more" : format_bytes(device_bytes_taken(advice.ways.front().way.metrics()))));
+    add(no_answer_text(report));
     return text;
   }
   const SizedWay& best = advice.ways.front();
@@ -101,7 +120,8 @@ std::string remarks_text(const SizeReport& report, const Page& page) {
   std::string text;
   const auto add = [&](const std::string& sentence) { text += wrap(sentence, page.width, 0) + "\n"; };
   if (std::ranges::any_of(advice.ways, [](const SizedWay& way) { return way.size == 0; }))
-    add("!: not even a step of 1 is within the limits; its figures");
+    add("!: no size is within the limits; figures of the largest that fits the memory, or else of a step of "
+        "1");
   add(fmt::format(
       "Each {} is exact: a step of it was recorded and is within the limits, and the next one is not.",
       report.noun));

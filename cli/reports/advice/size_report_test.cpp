@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "tests/support/sample_trace.h"
@@ -11,7 +12,7 @@ namespace offprof {
 namespace {
 
 SizedWay way(const std::string& name, std::int64_t size, Bytes taken, Nanoseconds time_ns) {
-  SizedWay sized{.way = {.name = name}, .size = size};
+  SizedWay sized{.way = {.name = name}, .size = size, .way_size = std::max<std::int64_t>(size, 1)};
   sized.way.configuration.size = size;
   sized.way.predicted.device_reserved_peak_bytes = taken;
   sized.way.predicted.step_time_ns = time_ns;
@@ -56,7 +57,7 @@ Cost: 13.100 s a step, 11569 tokens/s, against 13118 tokens/s with nothing done 
      keep everything                               2  70.0 GiB    700 ms  11703 tokens/s
   !  layer slices                                  0  90.0 GiB   2.000 s   2048 tokens/s
 times      modelled, not measured: there was no GPU
-!: not even a step of 1 is within the limits; its figures
+!: no size is within the limits; figures of the largest that fits the memory, or else of a step of 1
 Each batch is exact: a step of it was recorded and is within the limits, and the next one is not.
 21 recordings, 300 simulated policies
 Next: offprof run 7b.pt --policy policy.json -o advised.json.gz
@@ -74,6 +75,15 @@ TEST_F(SizeReportTest, SaysThatNoSizeFits) {
   EXPECT_TRUE(text(120).starts_with("No batch is within 78.0 GiB: a step of 1 takes 90.0 GiB at least.\n"))
       << text(120);
   EXPECT_THAT(text(120), testing::Not(testing::HasSubstr("Next: ")));
+}
+
+TEST_F(SizeReportTest, SaysThatWhatFitsIsTooSlow) {
+  report_.advice.ways.erase(report_.advice.ways.begin());
+  report_.advice.ways.front().size = 0;
+  EXPECT_TRUE(text(120).starts_with(
+      R"(No batch that fits 78.0 GiB is fast enough: keep everything at 2 takes 12.1 % more time for the same data than the
+program with nothing done at 4.
+)")) << text(120);
 }
 
 TEST_F(SizeReportTest, SaysWhereLargerStepsCouldNotBeRecorded) {
