@@ -70,6 +70,12 @@ void read_report_figures(const JsonValue& report, StepSummary& figures) {
   if (const auto json = report.find("policy")) figures.policy = policy_from_json(json->json(), json->where());
 }
 
+Metrics baseline_metrics(const JsonValue& json) {
+  Metrics metrics = metrics_from_json(json.json(), json.where());
+  check_metric_keys(json.json(), json.where());
+  return metrics;
+}
+
 StepSummary figures_from_source(ByteSource& source, const std::string& name) {
   JsonDocument document = parse_trace_document(source, name);
   const std::string schema = schema_of(document.root);
@@ -185,11 +191,12 @@ StepSummary figures_from_document(const nlohmann::json& document, std::string_vi
   if (schema == kReportSchema) {
     read_report_figures(json, figures);
   } else {
-    const JsonValue metrics = json.at("metrics");
-    figures.metrics = metrics_from_json(metrics.json(), metrics.where());
+    json.allow_only({"schema", "tool_version", "metrics", "earlier", "simulated", "model", "environment",
+                     "settings", "policy", "allocator_settings", "tracing", "saved_by_op", "saved_by_site"});
+    figures.metrics = baseline_metrics(json.at("metrics"));
     if (const auto earlier = json.find("earlier"))
       for (std::size_t i = 0; i < earlier->size(); ++i)
-        figures.earlier.push_back(metrics_from_json(earlier->element(i).json(), earlier->element(i).where()));
+        figures.earlier.push_back(baseline_metrics(earlier->element(i)));
   }
   return figures;
 }

@@ -110,6 +110,18 @@ TEST(StepSummary, RejectTextThatIsNotJson) {
   EXPECT_NE(error_of(""), "no error");
 }
 
+TEST(StepSummary, OfABaselineHaveNoUnknownKeys) {
+  const std::string text = format_baseline(sample_figures(), "0.1.0");
+  const auto error_with = [&](const std::string& key, const std::string& other) {
+    std::string changed = text;
+    changed.replace(changed.find('"' + key + '"'), key.size() + 2, '"' + other + '"');
+    return error_of(changed);
+  };
+  EXPECT_THAT(error_with("device_peak_bytes", "device_peek_bytes"),
+              HasSubstr("unknown key 'device_peek_bytes'"));
+  EXPECT_THAT(error_with("settings", "tuning"), HasSubstr("unknown key 'tuning'"));
+}
+
 TEST(StepSummary, RecognizeABaseline) {
   EXPECT_TRUE(is_baseline(format_baseline(sample_figures(), "0.1.0")));
   EXPECT_FALSE(is_baseline(format_trace(sample_trace())));

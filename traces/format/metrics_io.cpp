@@ -1,7 +1,11 @@
 #include "traces/format/metrics_io.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
+#include "traces/base/suggestion.h"
 #include "traces/base/whole_number.h"
 #include "traces/format/rules_io.h"
 #include "traces/io/json_access.h"
@@ -63,6 +67,21 @@ Metrics metrics_from_json(const nlohmann::json& json, const std::string& where) 
     }
   }
   return metrics;
+}
+
+void check_metric_keys(const nlohmann::json& json, const std::string& where) {
+  std::vector<std::string> known;
+  for (const MetricKey& key : metric_keys()) {
+    known.emplace_back(key.name);
+    for (const char* suffix : kSpreadSuffixes) known.push_back(std::string(key.name) + suffix);
+  }
+  for (const auto& [name, value] : json.items()) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const std::string suggestion = did_you_mean(name, known);
+    JsonValue(json, where)
+        .fail(fmt::format("unknown key '{}'", name),
+              suggestion.empty() ? "Write the figures anew: gate --update." : suggestion);
+  }
 }
 
 nlohmann::ordered_json ledger_to_json(const Ledger& ledger) {
