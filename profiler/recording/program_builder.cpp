@@ -344,9 +344,10 @@ std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const StepPr
     const ProgramStorage& storage = program.storages[event.id];
     if (storage.role != StorageRole::kActivation) freed.emplace(storage.bytes, event.id);
   }
+  // Memory whose free was requested is free when the next step begins.
   std::unordered_set<std::int64_t> gone;
   for (const RawEvent& event : last.events)
-    if (event.kind == RawKind::kFree) gone.insert(event.id);
+    if (event.kind == RawKind::kFree || event.kind == RawKind::kFreeRequested) gone.insert(event.id);
   std::unordered_map<std::int64_t, std::int32_t> replaced;
   for (const RawEvent& event : last.events) {
     if (event.kind != RawKind::kAlloc || gone.contains(event.id)) continue;

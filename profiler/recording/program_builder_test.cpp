@@ -79,6 +79,14 @@ TEST(BuildProgram, KeepsRequestsToFreeWhatTheStepFrees) {
                           Event{kFreeRequested, 1}, Event{kAlloc, 2}, Event{kFree, 1}, Event{kFree, 2}));
 }
 
+TEST(StoragesReplaced, AreNotThoseThatWaitToBeFree) {
+  PassSketch sketch;
+  sketch.free_older(5, 100).alloc(1, 100).request_free(1).alloc(2, 100);
+  const RecordedPass pass = sketch.finish();
+  const StepProgram program = build_program({&pass, 1}, pass);
+  EXPECT_THAT(storages_replaced_by(program, pass), testing::UnorderedElementsAre(testing::Pair(2, 0)));
+}
+
 TEST(BuildProgram, DropsRequestsToFreeWhatTheEngineHolds) {
   PassSketch sketch;
   sketch.op_begin("aten::relu").alloc(1, 100).pack(1, 0).op_end().program_free(1);

@@ -60,13 +60,14 @@ class CacheListener final : public ReplayListener {
     note_reserved();
   }
 
-  /// A block that the step leaves allocated replaces the freed resident of the same size; the next step frees
-  /// that block. Steps end with an idle device, so what waits for streams is free.
+  /// Steps end with an idle device, so what waits for streams is free. A block that the step leaves allocated
+  /// replaces the freed resident of the same size; the next step frees that block.
   void end_step() {
+    for (Handle& block : blocks_)
+      if (block != kNoBlock && allocator_.is_free_requested(block))
+        allocator_.free(std::exchange(block, kNoBlock));
     for (const std::int32_t resident : freed_residents_) residents_[resident] = take_left_over(resident);
     freed_residents_.clear();
-    for (const Handle& block : blocks_)
-      if (block != kNoBlock && allocator_.is_free_requested(block)) allocator_.free(block);
   }
 
   /// Reserved memory of the current step, by event.

@@ -166,6 +166,18 @@ TEST(PredictCache, ABlockThatAStepLeavesReplacesTheFreedResident) {
   EXPECT_EQ(prediction.use.reserved_peak_bytes, 20 * kMiB);
 }
 
+TEST(PredictCache, ABlockThatWaitsForStreamsReplacesNoResident) {
+  ProgramSketch sketch;
+  const auto old = sketch.resident(kParameters);
+  sketch.free(old);
+  sketch.request_free(sketch.alloc(kParameters));
+  sketch.alloc(kParameters);
+  StepProgram program = on_gpu(sketch.program());
+  program.allocator->segments[0].blocks[0].storage = old;
+  const CachePrediction prediction = predict(program, "keep", {.steps = 4});
+  EXPECT_EQ(prediction.use.allocated_peak_bytes, kParameters);
+}
+
 TEST(PredictCache, ADenseCopyOfAScatteredTensorTakesTemporaryMemory) {
   ProgramSketch sketch;
   const auto storage = sketch.alloc(64 * kMiB);
