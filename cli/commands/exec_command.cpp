@@ -99,6 +99,7 @@ class ExecCommand : public Subcommand {
   ExitStatus run(Context& context) override {
     command_ = words_after_mark(context.argv(), command_);
     complete(ranks_);
+    if (ranks_.world_size) refuse_launcher();
     const DeviceProfile profile = load_profile(profile_);
     if (!output_.empty()) check_writable(output_);
     const ScratchFolder scratch;
@@ -121,6 +122,16 @@ class ExecCommand : public Subcommand {
   }
 
  private:
+  /// Throws Error (input) if the command starts ranks of its own.
+  void refuse_launcher() const {
+    for (const std::string& word : command_)
+      if (fs::path(word).filename() == "torchrun" || word == "torch.distributed.run")
+        throw input_error(
+            fmt::format("--world-size runs ranks alone, and {} starts ranks itself", word),
+            "Leave out one of them: offprof exec --world-size 8 -- python train.py, or offprof exec "
+            "-- torchrun --nproc-per-node 8 train.py");
+  }
+
   /// Runs the command, or each rank until one fails. Returns the exit status.
   int run_command(const ScratchFolder& scratch) const {
     fs::create_directory(scratch.file(kReports));

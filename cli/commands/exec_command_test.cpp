@@ -55,6 +55,18 @@ TEST(ExecCommand, RejectsRanksThatTheJobDoesNotHave) {
               HasSubstr("--rank: 'x' is not a list of ranks"));
 }
 
+TEST(ExecCommand, RefusesALauncherOfRanksForARankAlone) {
+  for (const auto& command :
+       {std::vector<std::string>{"/usr/bin/torchrun", "train.py"},
+        std::vector<std::string>{"python", "-m", "torch.distributed.run", "train.py"}}) {
+    std::vector<std::string> words = {"exec", "--world-size", "8", "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    const CliRun run = run_words(words);
+    EXPECT_EQ(run.status, 2);
+    EXPECT_THAT(unwrapped(run.err), HasSubstr("--world-size runs ranks alone"));
+  }
+}
+
 TEST(ExecCommand, ChecksTheReportFileBeforeTheCommandRuns) {
   const TemporaryFolder folder("exec_command");
   const CliRun run = run_words({"exec", "-o", "/nonexistent/report.json", "--", "touch", folder / "ran"});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -166,11 +167,19 @@ class RunCommand : public Subcommand {
     return publish(context, make_report(context, result.trace, policy, has_replayed_commands, output_));
   }
 
-  /// Checks that the files can be written, and keeps other processes from writing the trace.
+  /// Checks that the files can be written, and keeps other processes from writing the trace. May be called
+  /// again for the same files.
   void claim_files(const std::string& trace_path, const std::string& commands_path) {
     if (!trace_path.empty()) check_writable(trace_path);
-    if (!trace_path.empty() && trace_path != "-") output_locks_.emplace_back(trace_path);
+    if (!trace_path.empty() && trace_path != "-") output_locks_.try_emplace(trace_path, trace_path);
     if (!commands_path.empty()) check_writable(commands_path);
+  }
+
+  /// Returns where the script's own output goes: beside what this program writes for others to read.
+  CommandOutput script_output(const Context& context) const {
+    const bool is_read =
+        context.options().format == ReportFormat::kJson || output_ == "-" || commands_path_ == "-";
+    return is_read ? CommandOutput::kToStandardError : CommandOutput::kInherited;
   }
 
   /// Returns the request for the script, but for its files.
@@ -197,7 +206,7 @@ class RunCommand : public Subcommand {
     identify_program(script);
     script.trace_path = output_;
     script.commands_path = commands_path_;
-    const ScriptRun run = record_script(script, program_.python());
+    const ScriptRun run = record_script(script, program_.python(), script_output(context));
     if (!run.is_recorded) return interrupted(context, run.signal);
     const RunReport report = make_script_report(context, run, policy, output_);
     const ExitStatus status = publish(context, report);
@@ -225,7 +234,7 @@ class RunCommand : public Subcommand {
       script.commands_path = rank_file(ranks_, commands_path_, *rank);
       if (ranks_.is_automatic) claim_files(script.trace_path, script.commands_path);
       identify_program(script);
-      const ScriptRun run = record_rank(script);
+      const ScriptRun run = record_rank(script, script_output(context));
       if (run.waits) {
         queue.put_back();
         continue;
@@ -246,10 +255,9 @@ class RunCommand : public Subcommand {
   }
 
   /// Records one rank. Throws Error with the rank in its message.
-  ScriptRun record_rank(const ScriptRequest& script) const {
+  ScriptRun record_rank(const ScriptRequest& script, CommandOutput output) const {
     try {
-      return record_script(script, program_.python(), CommandOutput::kInherited,
-                           rank_environment(ranks_, script.rank->rank));
+      return record_script(script, program_.python(), output, rank_environment(ranks_, script.rank->rank));
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("rank {}: {}", script.rank->rank, error.what()), error.hint());
     }
@@ -374,7 +382,7 @@ class RunCommand : public Subcommand {
   PolicyOptions policy_;
   ModelOptions model_;
   std::string output_;
-  std::vector<OutputLock> output_locks_;
+  std::map<std::string, OutputLock> output_locks_;  ///< by file; a rank that begins anew has one already
   std::string commands_path_;
 };
 

@@ -123,6 +123,8 @@ pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, s
   if (!error_path.empty())
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, error_path.c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC, S_IRUSR | S_IWUSR);
+  if (output == CommandOutput::kToStandardError)
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   pid_t child = 0;
   const int error =
       posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), Environment(variables).data());

@@ -7,7 +7,7 @@
 namespace offprof {
 
 /// Destination of a command's standard output.
-enum class CommandOutput { kInherited, kDiscarded };
+enum class CommandOutput { kInherited, kDiscarded, kToStandardError };
 
 /// End of a command.
 struct ForegroundEnd {
@@ -24,8 +24,8 @@ struct EndedBySignal {
 };
 
 /// Runs a command of the user in place of this program and waits for its end. `words` is the command and its
-/// arguments; the command is looked up in PATH. It inherits the standard streams, except for an `output` that
-/// is discarded and for `error_path`, the file for its standard error (empty: inherited), and the
+/// arguments; the command is looked up in PATH. It inherits the standard streams, except for another `output`
+/// and for `error_path`, the file for its standard error (empty: inherited), and the
 /// environment, in which `variables` are set. Signals that another process sends to this process alone while
 /// the command runs (SIGINT, SIGQUIT, SIGTERM, SIGHUP) are sent on to the command. A signal that a terminal
 /// or another process sends to the process group has reached the command already. The caller may have other

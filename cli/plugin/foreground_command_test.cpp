@@ -42,6 +42,14 @@ TEST(ForegroundCommand, WritesStandardErrorToAFile) {
   EXPECT_EQ(read_file(folder / "err"), "problem\n");
 }
 
+TEST(ForegroundCommand, WritesOutputToStandardErrorIfAsked) {
+  const TestFolder folder;
+  EXPECT_EQ(run_in_foreground({"sh", "-c", "echo said"}, {}, CommandOutput::kToStandardError, folder / "err")
+                .status,
+            0);
+  EXPECT_EQ(read_file(folder / "err"), "said\n");
+}
+
 // The shell sends the signal to this process, which passes it on to the shell.
 TEST(ForegroundCommand, PassesOnASignalFromAnotherProcess) {
   EXPECT_EQ(run_in_foreground(

@@ -51,7 +51,7 @@ def report_of(offprof: Run) -> Callable[..., dict[str, Any]]:
         command, *rest = arguments
         end = offprof(command, "--format", "json", *rest)
         assert end.returncode == 0, end.stderr
-        report: dict[str, Any] = json.loads(end.stdout[end.stdout.index('{\n  "schema"') :])
+        report: dict[str, Any] = json.loads(end.stdout)
         return report
 
     return run
