@@ -257,8 +257,10 @@ class TuneCommand : public Subcommand {
     add_ranges(report, trace, steps, link);
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
                       std::back_inserter(report.warnings));
-    if (const std::string inexactness = steps.inexactness(report.result.trl.policy); !inexactness.empty())
-      report.warnings.push_back("the preset trl, which others are compared with: " + inexactness);
+    if (const std::string inexactness = steps.inexactness(preset_policy("keep")); !inexactness.empty())
+      report.warnings.push_back(inexactness);
+    else if (const std::string of_trl = steps.inexactness(report.result.trl.policy); !of_trl.empty())
+      report.warnings.push_back("the preset trl, which others are compared with: " + of_trl);
     return report;
   }
 

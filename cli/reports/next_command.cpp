@@ -20,10 +20,10 @@ constexpr std::string_view kPlainLetters =
 
 constexpr auto kOutput = std::to_array<std::string_view>({"--output"});
 constexpr auto kDeviceMemory = std::to_array<std::string_view>({"--device-memory"});
-/// Options of `run`, each with a value, that belong to one policy and are left out for another.
-constexpr auto kOfOnePolicy = std::to_array<std::string_view>(
-    {"--output", "--commands", "--transforms", "--policy", "--threshold", "--stash", "--stash-bytes",
-     "--prefetch", "--copy-streams", "--host-memory", "--disk-memory", "--disk-buffer"});
+/// Options of `run`, each with a value, that belong to one policy or one report and are left out for another.
+constexpr auto kOfOneRun = std::to_array<std::string_view>(
+    {"--format", "--color", "--output", "--commands", "--transforms", "--policy", "--threshold", "--stash",
+     "--stash-bytes", "--prefetch", "--copy-streams", "--host-memory", "--disk-memory", "--disk-buffer"});
 
 /// Returns the flags before the `o` of `-o`, `-qo` or `-oFILE`; nullopt if the word is not such an option.
 std::optional<std::string_view> flags_before_output(std::string_view word) {
@@ -55,6 +55,17 @@ std::vector<std::string> without(const std::vector<std::string>& words,
     }
   }
   return kept;
+}
+
+/// Returns `words` without `-q` and `-v`, but for the arguments of a script.
+std::vector<std::string> without_verbosity(std::vector<std::string> words) {
+  constexpr auto kFlags = std::to_array<std::string_view>({"-q", "-v", "--quiet", "--verbose"});
+  const auto end = std::ranges::find(words, "--");
+  const auto kept = std::remove_if(words.begin(), end, [&](const std::string& word) {
+    return std::ranges::find(kFlags, std::string_view(word)) != kFlags.end();
+  });
+  words.erase(kept, end);
+  return words;
 }
 
 std::vector<std::string> words_after_program(const std::vector<std::string>& argv) {
@@ -115,7 +126,8 @@ std::vector<std::string> with_output(const std::vector<std::string>& argv, const
 std::vector<std::string> run_with_policy(const Trace& trace, const std::string& policy_file) {
   const bool is_of_run = !trace.simulated && trace.argv.size() > 2 && trace.argv[1] == "run";
   std::vector<std::string> words =
-      is_of_run ? without(words_after_program(trace.argv), kOfOnePolicy) : run_of_settings(trace);
+      is_of_run ? without_verbosity(without(words_after_program(trace.argv), kOfOneRun))
+                : run_of_settings(trace);
   if (exceeds_device(trace)) words = without(words, kDeviceMemory);
   return with_options(std::move(words), {"--policy", policy_file});
 }

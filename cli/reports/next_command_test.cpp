@@ -62,6 +62,12 @@ TEST(NextCommand, UsesTheSettingsOfATraceFromAnotherCommand) {
   EXPECT_EQ(Words(words.end() - 4, words.end()), (Words{"--checkpoint", "layers.*", "--policy", "p.json"}));
 }
 
+TEST(NextCommand, LeavesOutHowTheRecordingWasReported) {
+  Trace trace = sample_trace();
+  trace.argv = {"offprof", "run", "-q", "m.py", "--format", "json", "-v", "--color=never", "--", "-q"};
+  EXPECT_EQ(run_with_policy(trace, "p.json"), (Words{"run", "m.py", "--policy", "p.json", "--", "-q"}));
+}
+
 TEST(NextCommand, LeavesOutMemoryBeyondThatOfTheDevice) {
   Trace trace = sample_trace();
   trace.argv = {"offprof", "run", "m.pt", "--device-memory", "2TiB"};

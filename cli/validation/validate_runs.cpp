@@ -62,7 +62,7 @@ std::size_t leave_out_unfit(const Trace& trace, const TraceSteps& steps, std::ve
 
 /// Removes the settings for which the trace has no step program. Returns the number of removed settings.
 std::size_t leave_out_inexact(const TraceSteps& steps, std::vector<Policy>& policies) {
-  return std::erase_if(policies, [&](const Policy& policy) { return !steps.inexactness(policy).empty(); });
+  return std::erase_if(policies, [&](const Policy& policy) { return !steps.has_program_of(policy); });
 }
 
 ValidatedSetting setting_of(const TraceSteps& steps, const Link& link, const PolicyRun& run) {

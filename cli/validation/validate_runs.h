@@ -17,7 +17,7 @@ Trace as_visited(Trace trace);
 struct ValidationRuns {
   Comparison comparison;
   std::size_t left_out = 0;  ///< settings that do not fit into the device's memory
-  /// Settings left out because the trace has no step program for them: see TraceSteps::inexactness.
+  /// Settings left out because the trace has no step program for them: see TraceSteps::has_program_of.
   std::size_t inexact = 0;
 };
 

@@ -25,6 +25,28 @@ CacheSetting cache_setting_of(const Trace& trace) {
           is_known ? link : kAnyLink};
 }
 
+/// Returns a sentence about saved tensors that the step does not release; an empty string: there are none.
+/// The next step begins with them, on the device or not as the policy has it, while a replay begins with all
+/// of them there.
+std::string outliving_tensors(const StepProgram& program) {
+  std::vector<char> is_released(program.saved.size(), 0);
+  for (const Event& event : program.events)
+    if (event.kind == EventKind::kRelease) is_released[event.id] = 1;
+  const auto first = std::ranges::find(is_released, 0) - is_released.begin();
+  if (first == std::ssize(is_released)) return {};
+  Bytes bytes = 0;
+  for (std::size_t i = 0; i < is_released.size(); ++i) bytes += is_released[i] ? 0 : program.saved[i].bytes;
+  const SavedTensor& tensor = program.saved[first];
+  return fmt::format(
+      "predicted memory may be inexact: saved tensors of {} outlive the step, the first of {}{}. The program "
+      "keeps a "
+      "part of the graph that backward does not free: compute it under torch.no_grad(), or drop it before "
+      "the step "
+      "ends",
+      format_bytes(bytes), program.names[tensor.op],
+      tensor.line >= 0 ? " at " + program.names[tensor.line] : std::string());
+}
+
 }  // namespace
 
 MemoryCapacity usable_of_device(const Trace& trace, Bytes usable) {
@@ -79,7 +101,8 @@ bool TraceSteps::fits(const Policy& policy, Bytes device_memory) const {
 }
 
 std::string TraceSteps::inexactness(const Policy& policy) const {
-  if (recorded_of(policy) != Recorded::kNeither) return {};
+  if (std::string outliving = outliving_tensors(program_); !outliving.empty()) return outliving;
+  if (has_program_of(policy)) return {};
   const auto changed = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, policy));
   return fmt::format(
       "predictions of this setting of TRL's rules may be inexact: a tensor that is not dense "

@@ -59,9 +59,11 @@ class TraceSteps {
   /// The transforms whose costs the trace has measured.
   std::span<const TransformProfile> transforms() const { return transforms_; }
 
-  /// Returns an empty string if a replay under `policy` is exact, because the trace has the program of such a
-  /// step. Otherwise returns a sentence that says why it may be inexact: the setting brings back some tensors
-  /// in another layout and others not, so the step may be a third program.
+  /// Returns true if the trace has the program of a step under `policy`. If not, the setting brings back some
+  /// tensors in another layout and others not, so the step may be a third program.
+  bool has_program_of(const Policy& policy) const { return recorded_of(policy) != Recorded::kNeither; }
+  /// Returns an empty string if a replay under `policy` is exact. Otherwise returns a sentence that says why
+  /// it may be inexact: the trace has no program of such a step, or saved tensors outlive the step.
   std::string inexactness(const Policy& policy) const;
 
  private:

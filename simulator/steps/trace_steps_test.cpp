@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/sample_layouts.h"
+#include "tests/support/sample_program.h"
+#include "tests/support/sample_trace.h"
 
 namespace offprof {
 namespace {
@@ -45,6 +47,16 @@ TEST(TraceSteps, ReportsInexactnessIfOnlySomeChangedTensorsComeBack) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_THAT(TraceSteps(trace).inexactness(trl(kLarge)),
               HasSubstr("all 2 such tensors are reloaded in that layout, but this setting reloads 1"));
+}
+
+TEST(TraceSteps, ReportsSavedTensorsThatOutliveTheStep) {
+  ProgramSketch sketch;
+  sketch.node(sketch.save(sketch.alloc(100)));
+  sketch.save(sketch.alloc(3 * kMiB));
+  Trace trace = sample_trace();
+  trace.program = sketch.program();
+  EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("keep")),
+              HasSubstr("saved tensors of 3.00 MiB outlive the step"));
 }
 
 TEST(TraceSteps, UsesTheProgramAsSavedIfTheReloadedTensorsDoNotChange) {
