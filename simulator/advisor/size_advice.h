@@ -14,9 +14,8 @@ namespace offprof {
 /// A way to run the step, at the largest size (batch or sequence length) at which it is within the limits.
 struct SizedWay {
   Way way;
-  std::int64_t size = 0;  ///< 0: no size is within the limits
-  std::int64_t way_size =
-      0;  ///< that of `way`: `size`, or else the largest one that fits the memory; 1: none does
+  std::int64_t size = 0;      ///< 0: no size is within the limits
+  std::int64_t way_size = 0;  ///< of `way`: `size`, or else the largest that fits the memory, or else 1
   /// The next size could not be recorded, so that a larger one may fit.
   bool is_limited_by_recording = false;
 };

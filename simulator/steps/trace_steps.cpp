@@ -39,10 +39,8 @@ std::string outliving_tensors(const StepProgram& program) {
   const SavedTensor& tensor = program.saved[first];
   return fmt::format(
       "predicted memory may be inexact: saved tensors of {} outlive the step, the first of {}{}. The program "
-      "keeps a "
-      "part of the graph that backward does not free: compute it under torch.no_grad(), or drop it before "
-      "the step "
-      "ends",
+      "keeps a part of the graph that backward does not free: compute it under torch.no_grad(), or drop it "
+      "before the step ends",
       format_bytes(bytes), program.names[tensor.op],
       tensor.line >= 0 ? " at " + program.names[tensor.line] : std::string());
 }

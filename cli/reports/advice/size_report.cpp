@@ -65,8 +65,7 @@ std::string no_answer_text(const SizeReport& report) {
                           1;
   return fmt::format(
       "No {} that fits {} is fast enough: {} at {} takes {:.1f} % more time for the same data than the "
-      "program "
-      "with nothing done at {}.",
+      "program with nothing done at {}.",
       report.noun, limit, way_name(fitting->way), fitting->way_size, slowdown * 100, advice.present);
 }
 
@@ -120,8 +119,8 @@ std::string remarks_text(const SizeReport& report, const Page& page) {
   std::string text;
   const auto add = [&](const std::string& sentence) { text += wrap(sentence, page.width, 0) + "\n"; };
   if (std::ranges::any_of(advice.ways, [](const SizedWay& way) { return way.size == 0; }))
-    add("!: no size is within the limits; figures of the largest that fits the memory, or else of a step of "
-        "1");
+    add("!: no size is within the limits; figures of the largest that fits the memory, or else of a step "
+        "of 1");
   add(fmt::format(
       "Each {} is exact: a step of it was recorded and is within the limits, and the next one is not.",
       report.noun));
