@@ -177,6 +177,7 @@ bool has_allocator(const TuneResult& result) {
 std::string proviso_text(const TuneResult& result) {
   std::string text = has_allocator(result) ? " by peak memory" : "";
   if (result.slows_compute) return text + ", if copies do not slow compute down";
+  if (result.meets_copies) return text + ", if offloading does not delay the program's own copies and waits";
   if (result.family.slack_ns > 0) text += " by more than " + format_duration(result.family.slack_ns);
   return text;
 }

@@ -54,6 +54,7 @@ Step::Step(const StepProgram& program, EngineCosts costs, std::span<const Transf
   for (const StreamCommand& command : program.stream_commands) {
     most_copied_bytes_ += static_cast<double>(command.bytes);
     program_copies_ += command.copies() ? 1 : 0;
+    meets_copies_ = meets_copies_ || command.meets_copies();
   }
 }
 

@@ -51,6 +51,9 @@ class Step {
   double most_copied_bytes() const { return most_copied_bytes_; }
   /// Returns the same of copies, apart from those of parameters.
   std::size_t most_copies() const { return requests_.size() + program_copies_; }
+  /// Returns true if copies that a policy requests earlier may delay the program
+  /// (StreamCommand::meets_copies).
+  bool meets_copies() const { return meets_copies_; }
 
   /// The scheduler's request for each saved tensor.
   std::span<const PackRequest> requests() const { return requests_; }
@@ -102,7 +105,8 @@ class Step {
   std::vector<std::int32_t> residents_;
   Bytes resident_bytes_ = 0;
   double most_copied_bytes_ = 0;
-  std::size_t program_copies_ = 0;    ///< that the program itself makes
+  std::size_t program_copies_ = 0;  ///< that the program itself makes
+  bool meets_copies_ = false;
   std::vector<Bytes> staging_bytes_;  ///< empty if it is 0 for all tensors, as is the next member
   std::vector<Work> staging_work_;
   std::optional<AllocatorState> allocator_;

@@ -37,6 +37,7 @@ void replay_presets(const TuneInputs& inputs, const LeastMemory& least, Frontier
   result.least_peak_event = least.peak_event;
   result.step_time_bound_ns = step_time_of(result.keep);
   result.slows_compute = inputs.step.costs().slowdown_ns_per_byte > 0;
+  result.meets_copies = inputs.step.meets_copies();
 }
 
 /// Searches the family. Discards `space` unless plans are searched: for a long step it is a lot of memory,

@@ -27,7 +27,7 @@ std::size_t TuneInputs::replays_of(std::size_t events, std::size_t most) const {
 }
 
 bool goes_by_facts(const Step& step, Nanoseconds slack) {
-  return step.costs().slowdown_ns_per_byte <= 0 && !step.allocator() && slack == 0;
+  return step.costs().slowdown_ns_per_byte <= 0 && !step.meets_copies() && !step.allocator() && slack == 0;
 }
 
 }  // namespace offprof

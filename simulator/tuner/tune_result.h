@@ -17,11 +17,12 @@ struct FamilySearch {
   std::size_t replayed = 0;  ///< the others equal one of these, or provably are no better
   bool is_whole = true;      ///< true: all settings were covered; false: a sample
   /// A whole search may leave out settings that are faster than the Pareto frontier by at most this much,
-  /// because waiting for copies takes time of its own (slack_of_waits).
+  /// because waiting for copies takes time of its own and slows the compute after it (slack_of_waits).
   Nanoseconds slack_ns = 0;
   /// True if no setting is better than those of the Pareto frontier. That is not certain, even after a whole
-  /// search, in three cases: there is slack; copies slow compute down, since a copy made earlier may slow
-  /// down other compute; or a caching allocator takes more than the peak, since the search goes by the peak.
+  /// search, in four cases: there is slack; copies slow compute down, since a copy made earlier may slow
+  /// down other compute; a copy made earlier may delay a command of the program (Step::meets_copies); or a
+  /// caching allocator takes more than the peak, since the search goes by the peak.
   bool is_exact = true;
 };
 
@@ -102,6 +103,7 @@ struct TuneResult {
   std::size_t policies_tried = 0;  ///< number of replayed policies in total
   ReplayEffort effort;             ///< of the search for policies
   bool slows_compute = false;      ///< copies slow compute down on this device
+  bool meets_copies = false;       ///< the program itself copies over the link, or waits for all streams
   FamilySearch family;
   std::optional<PlanSearchSummary> plans;  ///< set if plans were searched
   /// Lower bounds for every policy of the offload scheduler. The memory that the step program itself holds,

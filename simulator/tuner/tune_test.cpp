@@ -8,6 +8,7 @@
 
 #include "simulator/replay/replay.h"
 #include "simulator/tuner/settings/family_search.h"
+#include "tests/support/random_step.h"
 #include "tests/support/sample_program.h"
 
 namespace offprof {
@@ -126,6 +127,19 @@ TEST(Tune, ReportsTheSlackOfItsFrontierIfWaitsTakeTime) {
   EXPECT_TRUE(family.is_whole);
   EXPECT_FALSE(family.is_exact);
   EXPECT_EQ(family.slack_ns, 6 * 3);
+  trace.environment.calibration->standstills = {{100, {5, 5, 5}}, {300, {7, 7, 7}}};
+  EXPECT_EQ(tuned(trace).family.slack_ns, 6 * (3 + 2 * 7));
+}
+
+TEST(Tune, IsNotExactIfCopiesMayDelayTheProgram) {
+  Trace trace = sample();
+  trace.program = beside_host(trace.program);
+  EXPECT_TRUE(tuned(trace).family.is_exact);
+  trace.program.stream_commands = {{.kind = StreamCommand::Kind::kCopyIn, .bytes = 100}};
+  const TuneResult result = tuned(trace);
+  EXPECT_TRUE(result.meets_copies);
+  EXPECT_TRUE(result.family.is_whole);
+  EXPECT_FALSE(result.family.is_exact);
 }
 
 TEST(Tune, IsDeterministic) {

@@ -84,6 +84,14 @@ inline StepProgram random_chain(int most_layers, Bytes most_bytes) {
   return program;
 }
 
+/// Generates one that no copy of a policy can delay, so that a larger stash or window takes no longer, apart
+/// from slack_of_waits: see StreamCommand::meets_copies.
+inline StepProgram random_chain_beside_copies(int most_layers, Bytes most_bytes) {
+  StepProgram program = random_chain(most_layers, most_bytes);
+  std::erase_if(program.stream_commands, [](const StreamCommand& command) { return command.meets_copies(); });
+  return program;
+}
+
 /// Generates a step program that runs on the host or on a device that computes beside it. Beside the host,
 /// kernels are launched one by one, the host sometimes waits for the last one, and other streams may be used.
 inline StepProgram random_program(Bytes most_bytes) {
@@ -130,11 +138,12 @@ inline EngineCosts random_costs(const StepProgram& program) {
   return costs;
 }
 
-/// Generates costs in which a wait itself takes no time, so a larger stash never takes longer: see
-/// slack_of_waits.
+/// Generates costs in which neither a wait itself nor the compute after it takes extra time, so a larger
+/// stash or window never takes longer: see slack_of_waits.
 inline EngineCosts random_costs_but_waits(const StepProgram& program) {
   EngineCosts costs = random_costs(program);
   costs.event_ns = 0;
+  costs.standstills.clear();
   return costs;
 }
 

@@ -66,6 +66,9 @@ struct StreamCommand {
 
   bool runs_kernel() const { return kind == Kind::kKernel || kind == Kind::kCollective; }
   bool copies() const { return kind == Kind::kCopyOut || kind == Kind::kCopyIn; }
+  /// Returns true if copies of the engine may delay it: it copies over the same link, or waits for all
+  /// streams.
+  bool meets_copies() const { return copies() || kind == Kind::kDeviceWait; }
   bool has_point() const { return kind == Kind::kRecord || kind == Kind::kWait || kind == Kind::kHostWait; }
   bool operator==(const StreamCommand&) const = default;
 };

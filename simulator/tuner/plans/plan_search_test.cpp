@@ -158,7 +158,7 @@ std::int64_t value_of(const Candidate& candidate, const Aim& aim) {
 }
 
 RC_GTEST_PROP(PlanSearchProperty, ExhaustiveSearchFindsTheBest, ()) {
-  const StepProgram program = random_chain(4, 6);
+  const StepProgram program = random_chain_beside_copies(4, 6);
   Searched searched(program, random_link(), random_costs_but_waits(program));
   RC_PRE(searched.versions.size() <= 5);
   const Aim aim = random_aim(searched);
@@ -169,9 +169,10 @@ RC_GTEST_PROP(PlanSearchProperty, ExhaustiveSearchFindsTheBest, ()) {
 
 /// A copy that is made earlier may slow down compute that it would not have met otherwise.
 RC_GTEST_PROP(PlanSearchProperty, ExhaustiveSearchIsWithinOnePercentIfCopiesSlowComputeDown, ()) {
-  const StepProgram program = random_chain(4, 6);
+  const StepProgram program = random_chain_beside_copies(4, 6);
   EngineCosts costs = random_costs_with_slowdown(program);
   costs.event_ns = 0;
+  costs.standstills.clear();
   Searched searched(program, random_link(), costs);
   RC_PRE(searched.versions.size() <= 5);
   const Aim aim = random_aim(searched);

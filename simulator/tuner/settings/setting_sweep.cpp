@@ -109,7 +109,9 @@ Nanoseconds LeastTime::operator()(Nanoseconds time, const SweepListener& replaye
 }
 
 Nanoseconds slack_of_waits(const Step& step, std::int64_t copies) {
-  return copies * step.costs().event_ns;
+  const EngineCosts& costs = step.costs();
+  const Nanoseconds lost_ns = costs.standstills.empty() ? 0 : costs.standstills.back().lost_ns;
+  return copies * (costs.event_ns + 2 * lost_ns);
 }
 
 SettingSweep::SettingSweep(const ReplayTree& tree, Frontier& frontier, Limits limits)

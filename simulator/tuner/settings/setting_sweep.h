@@ -66,9 +66,11 @@ class LeastTime {
   Nanoseconds host_path_ns_ = 0;
 };
 
-/// Upper bound on how much faster a smaller stash can be, for `copies` copies. A wait for a copy out takes
-/// time of its own (EngineCosts::event_ns). With a smaller stash the host comes to the wait earlier, when it
-/// may have to wait for the link anyway.
+/// Upper bound on how much faster a smaller stash or window can be, for `copies` copies. A wait for a copy
+/// out takes time of its own (EngineCosts::event_ns). With a smaller stash the host comes to the wait
+/// earlier, when it may have to wait for the link anyway. And compute loses time after a stall
+/// (EngineCosts::standstills), of which each copy may cause two: with a larger stash or window compute may be
+/// further ahead when it comes to a wait, and loses more after the longer stall.
 Nanoseconds slack_of_waits(const Step& step, std::int64_t copies);
 
 /// Returns the ranges that together hold every stash of either unit for `base`, which moves copies of
