@@ -43,7 +43,6 @@ MemoryOverStep replay_memory(const TraceSteps& steps, const Policy& policy, cons
   MemoryOverStep memory;
   const StepProgram& program = steps.program(policy);
   const Step& step = steps.step(policy);
-  memory.device_bytes.push_back({0, step.resident_bytes()});
   MemoryRecorder recorder(program, step, memory);
   const Metrics metrics = replay(step, policy, link, &recorder).metrics;
   memory.end_ns = metrics.step_time_ns.value_or(0);

@@ -37,7 +37,8 @@ StepCopies::StepCopies(Device& device, bool copies_tensors, CopyQueue reload_que
       copies_tensors_(copies_tensors),
       reload_queue_(reload_queue),
       no_storage_(device.allocate(0)),
-      disk_(device.disk()) {}
+      disk_(device.disk()),
+      host_peak_bytes_(device.saved_host_bytes()) {}
 
 StepCopies::~StepCopies() {
   for (std::size_t i = 0; i < copies_.size(); ++i) {
@@ -46,6 +47,7 @@ StepCopies::~StepCopies() {
     wait_at_any_rate(copy);
     disk_.settle(static_cast<CopyId>(i));
     device_.free_host(copy.host, copy.bytes);
+    device_.count_saved_host(-copy.bytes);
   }
 }
 
@@ -69,7 +71,8 @@ void StepCopies::run(const WaitIn& command) {
 std::byte* StepCopies::take_host(Bytes bytes) {
   std::byte* const host = device_.allocate_host(bytes);
   host_bytes_ += bytes;
-  host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
+  device_.count_saved_host(bytes);
+  host_peak_bytes_ = std::max(host_peak_bytes_, device_.saved_host_bytes());
   return host;
 }
 
@@ -87,6 +90,7 @@ void StepCopies::run(const ReadDisk& command) {
 void StepCopies::run(const FreeHost& command) {
   device_.free_host(std::exchange(copies_[command.copy].host, nullptr), command.bytes);
   host_bytes_ -= command.bytes;
+  device_.count_saved_host(-command.bytes);
 }
 
 void StepCopies::run(const CopyOut& command, const at::Tensor& value) {

@@ -74,6 +74,9 @@ class StepCopies {
   /// Takes `storage`, with its content, for the Recompute that is executed next.
   void take_memory(c10::Storage storage) { taken_memory_ = std::move(storage); }
 
+  /// Returns the host memory of saved tensors of older steps, whose graphs still exist.
+  Bytes older_host_bytes() const { return device_.saved_host_bytes() - host_bytes_; }
+  /// Returns the maximum over the step, with that of older steps.
   Bytes host_peak_bytes() const { return host_peak_bytes_; }
   Bytes d2h_bytes() const { return d2h_bytes_; }
   Bytes h2d_bytes() const { return h2d_bytes_; }
@@ -93,7 +96,7 @@ class StepCopies {
   std::vector<Copy> copies_;
   StepDiskCopies disk_;
   std::optional<c10::Storage> taken_memory_;
-  Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
+  Bytes host_bytes_ = 0, host_peak_bytes_;
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
 };
 

@@ -25,6 +25,7 @@ class StepExecutor final : public Executor {
 
   void execute(const Command& command) override;
   bool try_execute(const RefusableCommand& command) override;
+  Bytes older_host_bytes() const override { return copies_.older_host_bytes(); }
   void stop_listening() { listener_ = nullptr; }
 
   /// Holds a tensor that autograd saves. Returns its number.

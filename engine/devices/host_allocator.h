@@ -24,9 +24,15 @@ class HostAllocator {
   virtual std::optional<Bytes> host_reserved_bytes() const { return std::nullopt; }
   /// Waits until the device is idle, frees unused pinned memory and returns its bytes.
   virtual Bytes trim_host() { return 0; }
+  /// Counts host memory of saved tensors, of all steps whose graphs exist: a graph may outlive its step.
+  void count_saved_host(Bytes change) { saved_host_bytes_ += change; }
+  Bytes saved_host_bytes() const { return saved_host_bytes_; }
   /// Returns the Error that allocate_host threw last since the last call, if any. Inside a TorchScript
   /// module, the interpreter replaces that exception by another.
   virtual std::optional<Error> take_host_refusal() = 0;
+
+ private:
+  Bytes saved_host_bytes_ = 0;
 };
 
 }  // namespace offprof

@@ -58,7 +58,8 @@ PackDecision OffloadScheduler::pack(SavedId tensor, const PackRequest& request, 
 }
 
 bool OffloadScheduler::host_has_room(Bytes bytes) const {
-  return bytes <= policy_.host_memory_bytes.value_or(std::numeric_limits<Bytes>::max()) - host_bytes_;
+  if (!policy_.host_memory_bytes) return true;
+  return bytes <= *policy_.host_memory_bytes - host_bytes_ - executor_->older_host_bytes();
 }
 
 std::unique_ptr<Scheduler> OffloadScheduler::clone(const Policy& policy, Executor& executor) const {

@@ -32,7 +32,8 @@ namespace offprof {
 /// refused copy in is made when its tensor is unpacked. If it is refused at an unpack, the stash is waited
 /// for and dropped too, and the copy in is tried once more; a second refusal is the error of the step.
 ///
-/// `host_memory_bytes`: a tensor whose copy would exceed this limit is kept on the device.
+/// `host_memory_bytes`: a tensor whose copy would exceed this limit is kept on the device. Copies of older
+/// steps whose graphs still exist count as well.
 ///
 /// Disk, and the compressed tier in its place: the copy goes out to host memory and from there to the disk,
 /// and comes back the same way, as DiskWindow decides. If `disk_memory_bytes` or the disk itself has no room

@@ -38,6 +38,8 @@ class Executor {
     execute(as_command(command));
     return true;
   }
+  /// Returns the host memory that saved tensors of older steps take now: a graph may outlive its step.
+  virtual Bytes older_host_bytes() const { return 0; }
 };
 
 /// Placement of a saved tensor, the reason for it, and the copy that holds the tensor (-1: the tensor is kept

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -249,6 +250,50 @@ std::vector<FreePoint> free_points_of(const RecordedPass& keep_pass, const Recor
   return free_points;
 }
 
+/// Returns which storages of the program, which `offload_pass` has numbered, take the place of which older
+/// ones. `before` is the pass just before that one; if it is not, there are none.
+std::vector<Renewal> renewals_of(const RecordedPass& before, const RecordedPass& offload_pass,
+                                 const NumberedPass& offloaded) {
+  const std::vector<std::int64_t> made_before = allocations_of(before, NumberedPass(before));
+  const std::vector<std::int64_t> made = allocations_of(offload_pass, offloaded);
+  OFFPROF_CHECK(made_before.size() == made.size());
+  const std::unordered_set<std::int64_t> is_made(made.begin(), made.end());
+  std::unordered_map<std::int64_t, std::int32_t> new_storages;  // by the allocation of the pass before
+  for (std::size_t i = 0; i < made.size(); ++i)
+    new_storages.emplace(made_before[i], offloaded.index_of(made[i]));
+  std::vector<Renewal> renewals;
+  for (const RawEvent& event : offload_pass.events) {
+    const bool is_older = event.kind == RawKind::kFree && !is_made.contains(event.id);
+    if (!is_older || offload_pass.free_points.contains(event.id)) continue;
+    const auto found = new_storages.find(event.id);
+    if (found == new_storages.end()) continue;
+    const Renewal renewal = {offloaded.index_of(event.id), found->second};
+    if (same_memory(offloaded.storages()[renewal.old_storage], offloaded.storages()[renewal.new_storage]))
+      renewals.push_back(renewal);
+  }
+  std::ranges::sort(renewals, {}, &Renewal::old_storage);
+  return renewals;
+}
+
+/// Returns the old storages of the program's renewals by the allocations of `last` that made the new ones.
+/// Empty if that pass has other allocations.
+std::unordered_map<std::int64_t, std::int32_t> storages_renewed_by(const StepProgram& program,
+                                                                   const RecordedPass& last) {
+  std::unordered_map<std::int64_t, std::int32_t> renewed;
+  const std::vector<std::int64_t> made = allocations_of(last, NumberedPass(last));
+  std::vector<std::int32_t> storages;  // in the order of their allocations
+  for (const Event& event : program.events)
+    if (event.kind == EventKind::kAlloc) storages.push_back(event.id);
+  if (storages.size() != made.size()) return renewed;
+  std::unordered_map<std::int32_t, std::int32_t> old_storages;
+  for (const Renewal& renewal : program.renewals)
+    old_storages.emplace(renewal.new_storage, renewal.old_storage);
+  for (std::size_t i = 0; i < made.size(); ++i)
+    if (const auto found = old_storages.find(storages[i]); found != old_storages.end())
+      renewed.emplace(made[i], found->second);
+  return renewed;
+}
+
 /// Returns the modelled times of the program's own work by the family of the innermost operator.
 std::vector<FamilyTime> family_times(const RecordedPass& pass) {
   std::vector<std::string_view> of_name;
@@ -309,6 +354,38 @@ bool serves_dense_steps(const RecordedPass& offload_pass, const RecordedPass& de
   return !has_escaped(offload_pass) && !has_escaped(dense_pass) && same_program(offload_pass, dense_pass);
 }
 
+void add_let_goes(StepProgram& program, const RecordedPass& offload_pass, const RecordedPass& next_pass) {
+  if (!same_program(offload_pass, next_pass)) return;
+  const NumberedPass offloaded(offload_pass), next(next_pass);
+  std::unordered_map<std::int32_t, Renewal*> renewal_of;  // by new storage
+  for (Renewal& renewal : program.renewals) renewal_of.emplace(renewal.new_storage, &renewal);
+  const std::vector<std::int32_t> held = carried_storages(program, /*of_program=*/true);
+  std::unordered_map<std::int64_t, Renewal*> held_as;  // by the allocation in `offload_pass`
+  for (const std::int64_t allocation : allocations_of(offload_pass, offloaded))
+    if (const std::int32_t storage = offloaded.index_of(allocation);
+        std::ranges::find(held, storage) != held.end())
+      held_as.emplace(allocation, renewal_of.at(storage));
+  std::unordered_map<std::int32_t, std::int32_t> freed_at;  // index of the event by storage
+  for (std::size_t i = 0; i < program.events.size(); ++i)
+    if (program.events[i].kind == EventKind::kFree)
+      freed_at.emplace(program.events[i].id, static_cast<std::int32_t>(i));
+  auto event = program.events.begin();  // the next common one
+  const auto skip_frees = [&] {
+    event = std::find_if(event, program.events.end(), [](const Event& e) { return is_common(e.kind); });
+  };
+  skip_frees();
+  for (const RawEvent& raw : next_pass.events) {
+    const auto found = raw.kind == RawKind::kFree ? held_as.find(raw.id) : held_as.end();
+    if (found != held_as.end())
+      found->second->let_go = std::min(static_cast<std::int32_t>(event - program.events.begin()),
+                                       freed_at.at(found->second->old_storage));
+    const std::optional<EventKind> kind = next.kind_of(raw);
+    if (!kind || !is_common(*kind)) continue;
+    ++event;
+    skip_frees();
+  }
+}
+
 StepProgram build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass) {
   OFFPROF_CHECK(!keep_passes.empty());
   const NumberedPass offloaded(offload_pass);
@@ -331,6 +408,7 @@ StepProgram build_program(std::span<const RecordedPass> keep_passes, const Recor
     program.saved.back().escapes = offload_pass.escaped[tensor] != 0;
   }
   program.free_points = free_points_of(keep_passes.back(), offload_pass, offloaded);
+  program.renewals = renewals_of(keep_passes.back(), offload_pass, offloaded);
   add_times(program, between, keep_passes.back().has_work);
   if (keep_passes.back().has_work) program.families = family_times(keep_passes.back());
   return program;
@@ -338,9 +416,12 @@ StepProgram build_program(std::span<const RecordedPass> keep_passes, const Recor
 
 std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const StepProgram& program,
                                                                     const RecordedPass& last) {
+  std::unordered_map<std::int64_t, std::int32_t> replaced = storages_renewed_by(program, last);
+  std::unordered_set<std::int32_t> is_replaced;
+  for (const auto& [allocation, storage] : replaced) is_replaced.insert(storage);
   std::multimap<Bytes, std::int32_t> freed;  // storages of the same size in the order of their frees
   for (const Event& event : program.events) {
-    if (event.kind != EventKind::kFree) continue;
+    if (event.kind != EventKind::kFree || is_replaced.contains(event.id)) continue;
     const ProgramStorage& storage = program.storages[event.id];
     if (storage.role != StorageRole::kActivation) freed.emplace(storage.bytes, event.id);
   }
@@ -348,9 +429,9 @@ std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const StepPr
   std::unordered_set<std::int64_t> gone;
   for (const RawEvent& event : last.events)
     if (event.kind == RawKind::kFree || event.kind == RawKind::kFreeRequested) gone.insert(event.id);
-  std::unordered_map<std::int64_t, std::int32_t> replaced;
+  std::erase_if(replaced, [&](const auto& entry) { return gone.contains(entry.first); });
   for (const RawEvent& event : last.events) {
-    if (event.kind != RawKind::kAlloc || gone.contains(event.id)) continue;
+    if (event.kind != RawKind::kAlloc || gone.contains(event.id) || replaced.contains(event.id)) continue;
     const auto old = freed.lower_bound(event.value);
     if (old == freed.end() || old->first != event.value) continue;
     replaced.emplace(event.id, old->second);

@@ -20,6 +20,11 @@ namespace offprof {
 /// step to step, so a recording of one step does not hold for the next. The error names the first difference.
 StepProgram build_program(std::span<const RecordedPass> keep_passes, const RecordedPass& offload_pass);
 
+/// Sets Renewal::let_go of the storages that the program holds as well as its saved tensors: `next_pass`
+/// comes just after `offload_pass`, of which `program` was built, and offloads the same. Does nothing if the
+/// passes differ.
+void add_let_goes(StepProgram& program, const RecordedPass& offload_pass, const RecordedPass& next_pass);
+
 /// Returns true if the passes differ in nothing but times, frees and reloads.
 bool same_program(const RecordedPass& a, const RecordedPass& b);
 

@@ -79,6 +79,47 @@ TEST(BuildProgram, KeepsRequestsToFreeWhatTheStepFrees) {
                           Event{kFreeRequested, 1}, Event{kAlloc, 2}, Event{kFree, 1}, Event{kFree, 2}));
 }
 
+TEST(BuildProgram, FindsWhichStorageTakesThePlaceOfThatOfThePassBefore) {
+  PassSketch before, after;
+  before.free_older(3, 100).free_older(4, 100).alloc(11, 100).alloc(12, 100).alloc(13, 100).free(12);
+  after.free_older(13, 100).free_older(11, 100).alloc(21, 100).alloc(22, 100).alloc(23, 100).free(22);
+  const RecordedPass keep_pass = before.finish(), offload_pass = after.finish();
+  const StepProgram program = build_program({&keep_pass, 1}, offload_pass);
+  // Older storages are numbered first, in the order of their allocations: 11 is 0, 13 is 1, 21 is 2.
+  EXPECT_THAT(program.renewals, ElementsAre(Renewal{0, 2}, Renewal{1, 4}));
+  EXPECT_THAT(storages_replaced_by(program, offload_pass),
+              testing::UnorderedElementsAre(testing::Pair(21, 0), testing::Pair(23, 1)));
+}
+
+/// A pass that saves a tensor in storage `first`, drops what the pass before has left, and lets `first` go
+/// on.
+RecordedPass pass_that_keeps(std::int64_t first, std::int64_t older, bool drops_early) {
+  PassSketch sketch;
+  sketch.op_begin("aten::relu").alloc(first, 100).pack(first, 0).op_end();
+  if (drops_early) sketch.free_older(older, 100);
+  sketch.op_begin("aten::add").alloc(first + 1, 50).op_end();
+  if (!drops_early) sketch.free_older(older, 100);
+  sketch.free(first + 1);
+  return sketch.finish();
+}
+
+TEST(BuildProgram, FindsWhereTheProgramLetsGoOfWhatSavedTensorsHoldLonger) {
+  const RecordedPass keep_pass = pass_that_keeps(11, 5, false), offload_pass = pass_that_keeps(21, 11, false);
+  StepProgram program = build_program({&keep_pass, 1}, offload_pass);
+  ASSERT_EQ(program.renewals.size(), 1U);
+  EXPECT_EQ(program.renewals[0].let_go, -1);
+  add_let_goes(program, offload_pass, pass_that_keeps(31, 21, true));
+  const Event& next = program.events[static_cast<std::size_t>(program.renewals[0].let_go)];
+  EXPECT_EQ(next.kind, kOpBegin);
+  EXPECT_EQ(program.names[next.id], "aten::add");
+}
+
+TEST(BuildProgram, FindsNoRenewalsIfThePassesDoNotFollowEachOther) {
+  PassSketch sketch;
+  sketch.free_older(5, 100).alloc(1, 100);
+  EXPECT_THAT(program_of(sketch).renewals, testing::IsEmpty());
+}
+
 TEST(StoragesReplaced, AreNotThoseThatWaitToBeFree) {
   PassSketch sketch;
   sketch.free_older(5, 100).alloc(1, 100).request_free(1).alloc(2, 100);

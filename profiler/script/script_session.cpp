@@ -95,7 +95,7 @@ StepScript<void> ScriptSession::profile() {
   for (const Policy& policy : request_.compared) {
     const std::vector<StepResult> measured =
         co_await steps.train(policy, run.settings.steps, Recording::kNone);
-    compared_.push_back({policy, figures_of_trained(measured, device_)});
+    compared_.push_back({policy, figures_of_trained(measured, result_.trace.program, device_)});
   }
 }
 

@@ -82,9 +82,11 @@ void note_compression(const std::vector<StepResult>& steps, Trace& trace) {
 
 }  // namespace
 
-Metrics figures_of_trained(const std::vector<StepResult>& steps, const Device& device) {
-  const bool allocates_anew = device.cache_use() && !device.is_virtual() && steps.size() > 1;
-  const std::span all(steps);
+Metrics figures_of_trained(const std::vector<StepResult>& steps, const StepProgram& program,
+                           const Device& device) {
+  std::span all(steps);
+  if (!carried_storages(program).empty() && all.size() > 1) all = all.subspan(1);
+  const bool allocates_anew = device.cache_use() && !device.is_virtual() && all.size() > 1;
   const std::size_t untimed = allocates_anew ? 1 : 0;
   return summarize(all.subspan(untimed), all.first(untimed));
 }
@@ -97,7 +99,7 @@ StepScript<void> measure_policy(PolicySteps& steps, const RunRequest& request, D
   result.commands = measured.front().commands;
   result.steps_with_other_commands =
       static_cast<int>(std::ranges::count(measured, true, &StepResult::has_other_commands));
-  result.trace.metrics = figures_of_trained(measured, device);
+  result.trace.metrics = figures_of_trained(measured, result.trace.program, device);
   result.trace.ledger = measured.front().ledger;
   note_refused_reloads(measured, result.trace);
   note_full_disk(measured, result.trace);

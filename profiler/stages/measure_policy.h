@@ -16,8 +16,10 @@
 namespace offprof {
 
 /// Returns the figures of steps that PolicySteps::train ran on the device. On a real GPU the time of the
-/// first of several does not count: the cache was released before it, so it allocates device memory anew.
-Metrics figures_of_trained(const std::vector<StepResult>& steps, const Device& device);
+/// first of several does not count: the cache was released before it, so it allocates device memory anew. If
+/// `program` carries tensors, nothing of it counts: it finds what steps under another policy have left.
+Metrics figures_of_trained(const std::vector<StepResult>& steps, const StepProgram& program,
+                           const Device& device);
 
 /// Measures steps under the request's policy, records the steps of the timeline, and stores the results in
 /// `result`, whose trace has the step program. All arguments must outlive the script. `tracing` is for the

@@ -136,6 +136,13 @@ StepScript<RecordedProgram> record_program(const StepSource& source, bool finds_
   RecordedPass offload_pass = co_await record_pass(preset_policy("offload"), std::move(moving));
   RecordedProgram recorded;
   recorded.program = build_program(keep_passes, offload_pass);
+  if (!carried_storages(recorded.program, /*of_program=*/true).empty()) {
+    source.progress("recording once more with everything offloaded");
+    StepGuide again;
+    again.moves_inputs = true;
+    const RecordedPass next_pass = co_await record_pass(preset_policy("offload"), std::move(again));
+    add_let_goes(recorded.program, offload_pass, next_pass);
+  }
   recorded.guide.backward_order = backward_order(recorded.program);
   if (finds_recomputations) co_await find_recomputations(source, recorded);
   recorded.offload_pass = std::move(offload_pass);
@@ -160,6 +167,9 @@ StepScript<void> record_dense(const StepSource& source, RecordedProgram& recorde
   recorded.program.staging = staging_in(recorded.program, step.recording, staging);
   if (serves_dense_steps(recorded.offload_pass, step.recording)) {
     recorded.last_pass = std::move(step.recording);
+    if (carried_storages(recorded.program).empty()) co_return;
+    // Replays begin with what a step that offloads nothing leaves (everything_on_device).
+    recorded.last_pass = co_await record_pass(preset_policy("keep"));
     co_return;
   }
   std::vector<RecordedPass> passes;

@@ -46,20 +46,24 @@ void refuse_endless(const Step& step, const Link& link) {
 /// Drives a scheduler through a step's events, in the way autograd drives it in a run.
 class Replayer {
  public:
-  Replayer(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener)
+  Replayer(const CarriedMemory& carried, const Step& step, const Policy& policy, const Link& link,
+           ReplayListener* listener)
       : step_(step),
         placements_(std::make_shared<const StepPlacements>(step.place(policy))),
-        executor_(step, policy, link, placements_->by_tensor, listener),
+        resident_bytes_(VirtualExecutor::resident_bytes(step, carried)),
+        executor_(step, policy, link, placements_->by_tensor, carried, listener),
         scheduler_(make_scheduler(policy, step.backward_order(), executor_)),
         listener_(listener),
         unpacked_storage_(step.requests().size(), -1) {
     refuse_endless(step, link);
+    if (listener != nullptr) listener->on_memory(resident_bytes_, executor_.host_bytes(), 0);
   }
 
   /// Stands at the same point as `other`, and continues under `policy`.
   Replayer(const Replayer& other, const Policy& policy, ReplayListener* listener)
       : step_(other.step_),
         placements_(other.placements_),
+        resident_bytes_(other.resident_bytes_),
         executor_(other.executor_),
         scheduler_(other.scheduler_->clone(policy, executor_)),
         listener_(listener),
@@ -81,6 +85,7 @@ class Replayer {
       compute(i, events[i].compute_ns);
       if (listener_ != nullptr) listener_->on_event_begin(i, executor_.clock().now());
       if (!requested_frees_.empty()) free_what_is_reached();
+      for (const Step::LetGo& let_go : step_.let_goes(i)) executor_.let_go(let_go.storage);
       replay(events[i]);
       if (executor_.memory().peak_bytes() > peak_before) peak_event_ = i;
       if (listener_ != nullptr) tell(i);
@@ -102,7 +107,7 @@ class Replayer {
   Prediction finish() {
     advance_to(step_.events().size());
     compute(step_.events().size(), step_.tail_compute_ns());
-    return {metrics(), peak_event_};
+    return {executor_.carried(), metrics(), peak_event_};
   }
 
  private:
@@ -137,6 +142,7 @@ class Replayer {
         return executor_.memory().request_free(event.id);
       case EventKind::kFree:
         if (!step_.free_points_of(event.id).empty()) return;
+        if (step_.carries_tensors() && step_.is_resident(event.id)) return executor_.free_older(event.id);
         return executor_.memory().free_unpacked(event.id);
       case EventKind::kPack:
         return pack(event.id);
@@ -223,7 +229,7 @@ class Replayer {
     const VirtualClock& clock = executor_.clock();
     Metrics metrics;
     metrics.device_peak_bytes = executor_.memory().peak_bytes();
-    metrics.device_resident_bytes = step_.resident_bytes();
+    metrics.device_resident_bytes = resident_bytes_;
     metrics.host_peak_bytes = executor_.host_peak_bytes();
     if (const ReplayedDisk& disk = executor_.disk(); disk.is_used()) {
       metrics.disk_peak_bytes = disk.peak_bytes();
@@ -244,6 +250,7 @@ class Replayer {
 
   const Step& step_;
   std::shared_ptr<const StepPlacements> placements_;  ///< shared by forks
+  Bytes resident_bytes_;                              ///< when the step begins
   VirtualExecutor executor_;
   std::unique_ptr<Scheduler> scheduler_;
   ReplayListener* listener_;
@@ -258,6 +265,9 @@ class Replayer {
 };
 
 namespace {
+
+/// Steps under a limit of host memory may leave something else in turns, without end.
+constexpr int kMostStepsUntilSteady = 4;
 
 constexpr std::array<std::string_view, 9> kReasonNames = {"stash_full", "stash_emptied", "no_stash",
                                                           "released",   "reload_late",   "link",
@@ -284,13 +294,54 @@ std::string_view describe(StallReason reason) {
   return kReasons.at(static_cast<std::size_t>(reason));
 }
 
+namespace {
+
+/// Memory that steps under a policy leave after a few of them.
+struct LastCarried {
+  CarriedMemory memory;
+  bool is_same_from_the_first = true;
+};
+
+/// The first step finds everything on the device. What it leaves differs from what later ones leave only if
+/// host memory is limited: copies of older steps count.
+LastCarried last_carried(const Step& step, const Policy& policy, const Link& link) {
+  LastCarried last{everything_on_device(step)};
+  if (!step.carries_tensors()) return last;
+  for (int i = 0; i < kMostStepsUntilSteady; ++i) {
+    CarriedMemory next = replay_after(last.memory, step, policy, link).carried;
+    if (next == last.memory) break;
+    last.is_same_from_the_first = i == 0;
+    last.memory = std::move(next);
+  }
+  return last;
+}
+
+}  // namespace
+
+CarriedMemory everything_on_device(const Step& step) {
+  CarriedMemory carried;
+  for (const Step::StepRenewal& renewal : step.renewals())
+    carried.is_held.push_back(renewal.has_tensors ? 1 : 0);
+  return carried;
+}
+
+bool leaves_the_same(const Step& step, const Policy& policy, const Link& link) {
+  return last_carried(step, policy, link).is_same_from_the_first;
+}
+
+Prediction replay_after(const CarriedMemory& carried, const Step& step, const Policy& policy,
+                        const Link& link, ReplayListener* listener) {
+  return Replayer(carried, step, policy, link, listener).finish();
+}
+
 Prediction replay(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener) {
-  return Replayer(step, policy, link, listener).finish();
+  return replay_after(last_carried(step, policy, link).memory, step, policy, link, listener);
 }
 
 PartialReplay::PartialReplay(const Step& step, const Policy& policy, const Link& link,
                              ReplayListener* listener)
-    : PartialReplay(std::make_unique<Replayer>(step, policy, link, listener)) {}
+    : PartialReplay(std::make_unique<Replayer>(last_carried(step, policy, link).memory, step, policy, link,
+                                               listener)) {}
 
 PartialReplay::PartialReplay(std::unique_ptr<Replayer> replayer) : replayer_(std::move(replayer)) {}
 PartialReplay::PartialReplay(PartialReplay&&) noexcept = default;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "engine/scheduler/limit_ranges.h"
 #include "engine/scheduler/scheduler.h"
@@ -50,6 +51,31 @@ struct Stall {
   std::optional<Track> copy_track{};  ///< direction of that copy; nullopt for kLaunch
 };
 
+/// A copy that a step leaves to the next, of saved tensors that it does not release.
+struct CarriedCopy {
+  std::int32_t renewal = 0;  ///< index in Step::renewals()
+  std::int32_t storage =
+      -1;  ///< on the device, as the step that left it numbered it; -1: none but the tensors' own
+  Bytes device_bytes = 0;  ///< of that storage
+  Bytes host_bytes = 0;
+
+  /// Compares what the next step finds.
+  bool operator==(const CarriedCopy& other) const {
+    return renewal == other.renewal && device_bytes == other.device_bytes && host_bytes == other.host_bytes;
+  }
+};
+
+/// Memory that a step leaves to the next, by which a step that carries tensors differs from policy to policy.
+struct CarriedMemory {
+  std::vector<char> is_held;  ///< by renewal: the engine holds its storage on the device
+  std::vector<CarriedCopy> copies;
+
+  bool operator==(const CarriedMemory&) const = default;
+};
+
+/// Returns what a step that offloads nothing leaves.
+CarriedMemory everything_on_device(const Step& step);
+
 /// Listener of a replay. Calls come in the order of the events; times are on the compute stream's virtual
 /// clock.
 class ReplayListener : public StorageListener {
@@ -73,17 +99,23 @@ class ReplayListener : public StorageListener {
   /// parts with reason kLaunch add up to the launch gaps, all others to the stall time of copies
   /// (`exposed_ns`).
   virtual void on_stall(const Stall& stall) { (void)stall; }
-  /// Called when live device bytes have changed, or may have.
+  /// Called at the start of the step, and when live bytes have changed, or may have.
   virtual void on_memory(Bytes device_bytes, Bytes host_bytes, Nanoseconds now) {
     (void)device_bytes, (void)host_bytes, (void)now;
   }
   /// Called when a copy out temporarily takes device memory: see Step::staging_bytes.
   virtual void on_staging(Bytes bytes) { (void)bytes; }
   virtual void on_placement(SavedId tensor, const PackDecision& decision) { (void)tensor, (void)decision; }
+  /// Called before all other functions if the step carries tensors, for each storage older than the step that
+  /// the policy did not leave on the device.
+  virtual void on_absent(std::int32_t storage) { (void)storage; }
+  /// Called after that for each copy that the step before has left on the device, with its storage now.
+  virtual void on_carried(const CarriedCopy& copy, std::int32_t storage) { (void)copy, (void)storage; }
 };
 
 /// Result of the replay of one step under a policy.
 struct Prediction {
+  CarriedMemory carried;  ///< that the step leaves
   Metrics metrics;
   std::size_t peak_event = 0;  ///< index in Step::events() of the event in which the device peak was reached
 };
@@ -92,8 +124,17 @@ struct Prediction {
 /// exact; times are those of virtual clocks over `link`. The figures of the caching allocator stay absent:
 /// predict_cache computes them. Throws Error (input) if the link is so slow, or the costs so high, that the
 /// clocks could overflow.
+///
+/// A step that carries tensors begins with what such steps leave under the same policy, after a few of them.
 Prediction replay(const Step& step, const Policy& policy, const Link& link,
                   ReplayListener* listener = nullptr);
+/// Returns true if all steps under `policy` leave the same, the first of them too. Under a limit of host
+/// memory, the copies of the step before leave less room, so steps may offload other tensors for a while or
+/// in turns.
+bool leaves_the_same(const Step& step, const Policy& policy, const Link& link);
+/// Same as replay for a step that begins with `carried`.
+Prediction replay_after(const CarriedMemory& carried, const Step& step, const Policy& policy,
+                        const Link& link, ReplayListener* listener = nullptr);
 
 class Replayer;
 

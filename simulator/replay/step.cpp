@@ -38,6 +38,7 @@ Step::Step(const StepProgram& program, EngineCosts costs, std::span<const Transf
       rule_subjects_(rule_subjects_of(program)),
       profiles_(profiles) {
   add_events(program);
+  add_renewals(program);
   storage_bytes_.reserve(program.storages.size());
   for (std::size_t i = 0; i < program.storages.size(); ++i) {
     storage_bytes_.push_back(program.storages[i].bytes);
@@ -101,6 +102,29 @@ void Step::add_events(const StepProgram& program) {
   }
   tail_compute_ns_ = since_last;
   if (has_work) keep_work();
+}
+
+void Step::add_renewals(const StepProgram& program) {
+  const auto carried = carried_storages(program), of_program = carried_storages(program, true);
+  carries_tensors_ = !carried.empty();
+  for (const Renewal& renewal : program.renewals) {
+    StepRenewal& added = renewals_.emplace_back();
+    added.old_storage = renewal.old_storage;
+    added.new_storage = renewal.new_storage;
+    added.has_tensors = std::ranges::find(carried, renewal.new_storage) != carried.end();
+    added.is_programs =
+        !added.has_tensors || std::ranges::find(of_program, renewal.new_storage) != of_program.end();
+    if (renewal.let_go < 0 || !added.has_tensors || !added.is_programs) continue;
+    const auto event = std::ranges::lower_bound(program_index_, renewal.let_go) - program_index_.begin();
+    let_goes_.push_back({static_cast<std::size_t>(event), renewal.old_storage});
+  }
+  std::ranges::stable_sort(let_goes_, {}, &LetGo::event);
+}
+
+std::span<const Step::LetGo> Step::let_goes(std::size_t event) const {
+  if (let_goes_.empty()) return {};
+  const auto first = std::ranges::lower_bound(let_goes_, event, {}, &LetGo::event);
+  return {first, std::ranges::upper_bound(first, let_goes_.end(), event, {}, &LetGo::event)};
 }
 
 const Step::StreamWork* Step::stream_work(std::size_t event) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -67,9 +68,27 @@ class Step {
   }
   /// Returns what has to be reached before the storage is free: see StepProgram::free_points.
   std::span<const FreePoint> free_points_of(std::int32_t storage) const;
+  /// See offprof::Renewal.
+  struct StepRenewal {
+    std::int32_t old_storage = 0, new_storage = 0;
+    bool has_tensors = false;  ///< saved tensors that the step does not release view the new storage
+    bool is_programs = false;  ///< the program holds the new storage at the end of the step
+  };
+  /// See Renewal::let_go: the program drops its old storage before an event.
+  struct LetGo {
+    std::size_t event = 0;  ///< index in events()
+    std::int32_t storage = 0;
+  };
+  std::span<const StepRenewal> renewals() const { return renewals_; }
+  /// Returns those before the event with that index.
+  std::span<const LetGo> let_goes(std::size_t event) const;
+  /// Returns true if the step leaves movable saved tensors to the next one, which begins with them where the
+  /// policy has put them: on the device or in host memory.
+  bool carries_tensors() const { return carries_tensors_; }
   /// Storages that exist before the step begins; resident_bytes includes their sizes.
   std::span<const std::int32_t> residents() const { return residents_; }
   Bytes resident_bytes() const { return resident_bytes_; }
+  bool is_resident(std::int32_t storage) const { return std::ranges::binary_search(residents_, storage); }
   /// Returns the temporary device memory of a dense copy out of this tensor, on a CUDA device: the tensor's
   /// bytes, or 0 if the tensor itself is dense. 0 on other devices.
   Bytes staging_bytes(SavedId tensor) const { return staging_bytes_.empty() ? 0 : staging_bytes_[tensor]; }
@@ -86,6 +105,7 @@ class Step {
 
  private:
   void add_events(const StepProgram& program);
+  void add_renewals(const StepProgram& program);
   void add_requests(const StepProgram& program);
   std::int32_t add_storage_without_bytes();
 
@@ -104,6 +124,9 @@ class Step {
   std::vector<FreePoint> free_points_;
   std::vector<std::int32_t> residents_;
   Bytes resident_bytes_ = 0;
+  std::vector<StepRenewal> renewals_;
+  std::vector<LetGo> let_goes_;  ///< by event
+  bool carries_tensors_ = false;
   double most_copied_bytes_ = 0;
   std::size_t program_copies_ = 0;  ///< that the program itself makes
   bool meets_copies_ = false;

@@ -19,7 +19,80 @@ bool VirtualExecutor::try_execute(const RefusableCommand& command) {
   return true;
 }
 
-void VirtualExecutor::take_host(Bytes bytes) {
+Bytes VirtualExecutor::resident_bytes(const Step& step, const CarriedMemory& carried) {
+  Bytes bytes = step.resident_bytes();
+  if (!step.carries_tensors()) return bytes;
+  for (std::size_t i = 0; i < step.renewals().size(); ++i)
+    if (!step.renewals()[i].is_programs && !carried.is_held[i])
+      bytes -= step.storage_bytes()[step.renewals()[i].old_storage];
+  for (const CarriedCopy& copy : carried.copies) bytes += copy.device_bytes;
+  return bytes;
+}
+
+void VirtualExecutor::begin_with(const CarriedMemory& carried) {
+  for (std::size_t i = 0; i < step_.renewals().size(); ++i) {
+    const Step::StepRenewal& renewal = step_.renewals()[i];
+    const int holders = (renewal.is_programs ? 1 : 0) + (carried.is_held[i] ? 1 : 0);
+    older_holds_[renewal.old_storage] = holders;
+    if (holders > 1) memory_.hold_resident(renewal.old_storage);
+    if (holders > 0) continue;
+    memory_.remove_resident(renewal.old_storage);
+    if (listener_ != nullptr) listener_->on_absent(renewal.old_storage);
+  }
+  for (const CarriedCopy& copy : carried.copies) {
+    OlderCopy older{.storage = step_.renewals()[copy.renewal].old_storage, .host_bytes = copy.host_bytes};
+    if (copy.storage >= 0) {
+      older.device_storage = memory_.add_resident(copy.device_bytes);
+      if (listener_ != nullptr) listener_->on_carried(copy, older.device_storage);
+    }
+    older_host_bytes_ += copy.host_bytes;
+    older_copies_.push_back(older);
+  }
+  host_bytes_ = host_peak_bytes_ = older_host_bytes_;
+}
+
+void VirtualExecutor::let_go(std::int32_t storage) {
+  --older_holds_[storage];
+  memory_.free_unpacked(storage);
+}
+
+void VirtualExecutor::free_older(std::int32_t storage) {
+  const auto holds = older_holds_.find(storage);
+  if (holds == older_holds_.end()) return memory_.free_unpacked(storage);  // its successor is not known
+  while (holds->second > 0) let_go(storage);
+  for (const OlderCopy& copy : older_copies_) {
+    if (copy.storage != storage) continue;
+    if (copy.device_storage >= 0) memory_.free_unpacked(copy.device_storage);
+    older_host_bytes_ -= copy.host_bytes;
+    host_bytes_ -= copy.host_bytes;
+  }
+}
+
+CarriedMemory VirtualExecutor::carried() const {
+  CarriedMemory carried;
+  if (!step_.carries_tensors()) return carried;
+  std::unordered_map<std::int32_t, std::int32_t> renewal_of;  // by new storage
+  for (const Step::StepRenewal& renewal : step_.renewals()) {
+    renewal_of.emplace(renewal.new_storage, static_cast<std::int32_t>(carried.is_held.size()));
+    const int of_program = renewal.is_programs ? 1 : 0;
+    carried.is_held.push_back(memory_.holders(renewal.new_storage) > of_program ? 1 : 0);
+  }
+  for (const DeviceCopy& copy : copies_) {
+    const auto found = renewal_of.find(own_storage(copy.tensor));
+    if (found == renewal_of.end()) continue;
+    CarriedCopy left{.renewal = found->second, .host_bytes = copy.host_bytes};
+    const bool is_elsewhere = copy.device_storage >= 0 && copy.device_storage != own_storage(copy.tensor);
+    if (is_elsewhere && memory_.is_live(copy.device_storage)) {
+      left.storage = copy.device_storage;
+      left.device_bytes = memory_.bytes(copy.device_storage);
+    }
+    if (left.storage >= 0 || left.host_bytes > 0) carried.copies.push_back(left);
+  }
+  return carried;
+}
+
+void VirtualExecutor::take_host(CopyId copy, Bytes bytes) {
+  copies_[copy].host_bytes = bytes;
   host_bytes_ += bytes;
   host_peak_bytes_ = std::max(host_peak_bytes_, host_bytes_);
 }
@@ -30,7 +103,7 @@ void VirtualExecutor::run(const WriteDisk& command) {
 }
 
 void VirtualExecutor::run(const ReadDisk& command) {
-  take_host(command.bytes);
+  take_host(command.copy, command.bytes);
   const VirtualClock::Copy& read = disk_.read(command, clock_);
   if (listener_ != nullptr) listener_->on_disk_transfer(command, read);
 }
@@ -51,7 +124,7 @@ void VirtualExecutor::run(const CopyOut& command) {
   }
   copies_[command.copy].last_copy = copy;
   d2h_bytes_ += command.bytes;
-  take_host(command.bytes);
+  take_host(command.copy, command.bytes);
   if (listener_ != nullptr) listener_->on_copy(command, copy);
 }
 

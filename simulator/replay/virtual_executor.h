@@ -18,10 +18,11 @@ namespace offprof {
 class VirtualExecutor final : public Executor {
  public:
   VirtualExecutor(const Step& step, const Policy& policy, const Link& link,
-                  std::span<const RuledPlacement> placements, ReplayListener* listener)
+                  std::span<const RuledPlacement> placements, const CarriedMemory& carried,
+                  ReplayListener* listener)
       : step_(step),
         placements_(placements),
-        memory_(step.storage_bytes(), step.resident_bytes(), listener),
+        memory_(step.storage_bytes(), resident_bytes(step, carried), listener),
         clock_(link, has_one_copy_stream(policy),
                step.work().empty() ? VirtualClock::Computes::kOnHost : VirtualClock::Computes::kBesideHost,
                step.costs()),
@@ -29,7 +30,11 @@ class VirtualExecutor final : public Executor {
         copy_of_(step.requests().size(), -1),
         listener_(listener) {
     for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);
+    if (step.carries_tensors()) begin_with(carried);
   }
+
+  /// Returns the bytes that are on the device when the step begins.
+  static Bytes resident_bytes(const Step& step, const CarriedMemory& carried);
 
   /// Sets the listener of all further calls.
   void set_listener(ReplayListener* listener) {
@@ -39,6 +44,15 @@ class VirtualExecutor final : public Executor {
 
   void execute(const Command& command) override;
   bool try_execute(const RefusableCommand& command) override;
+  Bytes older_host_bytes() const override { return older_host_bytes_; }
+
+  /// Drops the program's hold of a storage that is older than the step (Step::let_goes).
+  void let_go(std::int32_t storage);
+  /// Drops all holds of such a storage that are older than the step, and the copies that the step before has
+  /// left.
+  void free_older(std::int32_t storage);
+  /// Returns what the step leaves, at its end.
+  CarriedMemory carried() const;
 
   /// Parameter offload, where parameters are on the device only around their uses. The step program begins a
   /// copy into the storage, waits for that copy, or copies the storage out and waits for that, and for the
@@ -75,6 +89,13 @@ class VirtualExecutor final : public Executor {
     SavedId tensor = -1;
     std::int32_t device_storage = -1;
     VirtualClock::Copy last_copy;
+    Bytes host_bytes = 0;
+  };
+  /// A copy of the step before.
+  struct OlderCopy {
+    std::int32_t storage = -1;  ///< that it is a copy of: Renewal::old_storage
+    std::int32_t device_storage = -1;
+    Bytes host_bytes = 0;
   };
 
   std::int32_t own_storage(SavedId tensor) const {
@@ -88,7 +109,10 @@ class VirtualExecutor final : public Executor {
   void run(const Drop& command) { memory_.free_unpacked(copies_[command.copy].device_storage); }
   void run(const CopyIn& command);
   void run(const WaitIn& command);
-  void run(const FreeHost& command) { host_bytes_ -= command.bytes; }
+  void run(const FreeHost& command) {
+    host_bytes_ -= command.bytes;
+    copies_[command.copy].host_bytes = 0;
+  }
   void run(const Encode& command);
   void run(const Decode& command);
   void run(const DropForRecompute& command);
@@ -101,7 +125,8 @@ class VirtualExecutor final : public Executor {
   void run(const FreeDisk& command) { disk_.free(command); }
 
   void stage(SavedId tensor);
-  void take_host(Bytes bytes);
+  void begin_with(const CarriedMemory& carried);
+  void take_host(CopyId copy, Bytes bytes);
   void wait_for_disk(const VirtualClock::Copy& transfer, SavedId tensor);
   const TransformCost& cost_of(SavedId tensor) const;
   std::int32_t use(const TransformUse& use);
@@ -116,7 +141,10 @@ class VirtualExecutor final : public Executor {
   std::vector<CopyId> copy_of_;  ///< by saved tensor; -1: kept
   std::vector<DeviceCopy> copies_;
   std::unordered_map<std::int32_t, VirtualClock::Copy> fetches_;  ///< of parameters, by storage
+  std::unordered_map<std::int32_t, int> older_holds_;             ///< by old storage of a renewal
+  std::vector<OlderCopy> older_copies_;
   Bytes host_bytes_ = 0, host_peak_bytes_ = 0;
+  Bytes older_host_bytes_ = 0;  ///< of these, that of older copies
   Bytes d2h_bytes_ = 0, h2d_bytes_ = 0;
   ReplayedDisk disk_;
   EventKind event_ = EventKind::kPhase;

@@ -32,7 +32,7 @@ class StallListener final : public ReplayListener {
 TEST(VirtualExecutor, WaitsForAReadThatNoCopyUses) {
   const Step step(program_with_one_tensor());
   StallListener listener;
-  VirtualExecutor executor(step, preset_policy("keep"), kLink, {}, &listener);
+  VirtualExecutor executor(step, preset_policy("keep"), kLink, {}, {}, &listener);
   const CopyCommand copy = {.tensor = 0, .copy = 0, .bytes = kBytes};
   const std::vector<Command> writes = {TakeDisk{copy},  CopyOut{copy},   WaitOut{copy},
                                        WriteDisk{copy}, WaitWrite{copy}, FreeHost{copy}};

@@ -62,6 +62,17 @@ class VirtualMemory {
   /// Adds a holder of a storage that the resident bytes already include.
   void hold_resident(Storage storage) { ++holders_[storage]; }
 
+  /// Takes the only holder from a storage that the resident bytes do not include after all.
+  void remove_resident(Storage storage) { --holders_[storage]; }
+
+  /// Adds a storage that the step program does not know and that the resident bytes already include, with one
+  /// holder.
+  Storage add_resident(Bytes bytes) {
+    bytes_.push_back(bytes);
+    holders_.push_back(1);
+    return static_cast<Storage>(bytes_.size() - 1);
+  }
+
   /// The program will free the storage, which other streams may still use. No matter if anybody else holds
   /// it.
   void request_free(Storage storage) {
@@ -75,6 +86,7 @@ class VirtualMemory {
     if (listener_ != nullptr) listener_->on_free(storage);
   }
 
+  std::int32_t holders(Storage storage) const { return holders_[storage]; }
   bool is_live(Storage storage) const { return holders_[storage] > 0; }
   Bytes bytes(Storage storage) const { return bytes_[storage]; }
   Bytes live_bytes() const { return live_bytes_; }

@@ -43,6 +43,17 @@ class StepRecorder final : public ReplayListener {
     record_.placements.resize(program.saved.size());
   }
 
+  void on_absent(std::int32_t storage) override {
+    record_.resident_bytes -= program_.storages[storage].bytes;
+  }
+
+  void on_carried(const CarriedCopy& copy, std::int32_t storage) override {
+    MemoryLife life{.bytes = copy.device_bytes, .kind = MemoryKind::kRestored};
+    life.tensor = first_tensor_[step_.renewals()[copy.renewal].new_storage];
+    open_.resize(std::max(open_.size(), static_cast<std::size_t>(storage) + 1), kNoLife);
+    open_[storage] = begin(life);
+  }
+
   void on_event_begin(std::size_t index, Nanoseconds now) override {
     walk_.advance_to(static_cast<std::size_t>(step_.program_index()[index]));
     now_ = now;

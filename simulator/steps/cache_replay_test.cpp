@@ -166,6 +166,26 @@ TEST(PredictCache, ABlockThatAStepLeavesReplacesTheFreedResident) {
   EXPECT_EQ(prediction.use.reserved_peak_bytes, 20 * kMiB);
 }
 
+TEST(PredictCache, FollowsATensorThatOutlivesItsStep) {
+  ProgramSketch sketch(kParameters + 30 * kMiB);
+  const auto before = sketch.resident(30 * kMiB);
+  const auto left = sketch.alloc(30 * kMiB);
+  sketch.save(left);
+  sketch.free(left);
+  sketch.free(before);
+  StepProgram program = on_gpu(sketch.program());
+  program.allocator->segments.push_back({0, true, false, {{30 * kMiB, 30 * kMiB, true, before}}});
+  program.renewals = {{before, left}};
+  const CacheSetting setting{.steps = 3};
+  EXPECT_EQ(predict(program, "keep", setting).use.allocated_peak_bytes, kParameters + 60 * kMiB);
+  Policy offload = preset_policy("offload");
+  offload.stash_count = 0;
+  // The first step, which is not measured, finds the tensor of a step that has offloaded nothing.
+  const CacheUse use = predict_cache(Step(program), offload, setting)->use;
+  EXPECT_EQ(use.allocated_peak_bytes, kParameters + 30 * kMiB);
+  EXPECT_EQ(use.reserved_peak_bytes, 20 * kMiB + 60 * kMiB);
+}
+
 TEST(PredictCache, ABlockThatWaitsForStreamsReplacesNoResident) {
   ProgramSketch sketch;
   const auto old = sketch.resident(kParameters);

@@ -17,9 +17,7 @@ const char* stall_name(const Stall& stall) {
 /// over the step program's own events between the replayed ones.
 class TimelineListener final : public ReplayListener {
  public:
-  TimelineListener(const StepProgram& program, const Step& step) : program_(program), step_(step) {
-    count_memory(step.resident_bytes(), 0, 0);
-  }
+  TimelineListener(const StepProgram& program, const Step& step) : program_(program), step_(step) {}
 
   void on_event_begin(std::size_t index, Nanoseconds now) override {
     walk_to(static_cast<std::size_t>(step_.program_index()[index]), now);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "simulator/steps/dense_reloads.h"
@@ -25,24 +26,39 @@ CacheSetting cache_setting_of(const Trace& trace) {
           is_known ? link : kAnyLink};
 }
 
-/// Returns a sentence about saved tensors that the step does not release; an empty string: there are none.
-/// The next step begins with them, on the device or not as the policy has it, while a replay begins with all
-/// of them there.
-std::string outliving_tensors(const StepProgram& program) {
+/// Returns which movable saved tensors outlive the step in a way that a replay does not follow: the step
+/// neither releases them nor is known to release those of the step before (StepProgram::renewals), or the
+/// program itself holds their memory as well.
+std::vector<SavedId> unfollowed_tensors(const StepProgram& program) {
+  std::unordered_set<std::int32_t> followed;
+  for (const std::int32_t storage : carried_storages(program, /*of_program=*/false)) followed.insert(storage);
+  for (const Renewal& renewal : program.renewals)
+    if (renewal.let_go >= 0) followed.insert(renewal.new_storage);
   std::vector<char> is_released(program.saved.size(), 0);
   for (const Event& event : program.events)
     if (event.kind == EventKind::kRelease) is_released[event.id] = 1;
-  const auto first = std::ranges::find(is_released, 0) - is_released.begin();
-  if (first == std::ssize(is_released)) return {};
+  std::vector<SavedId> tensors;
+  for (std::size_t i = 0; i < program.saved.size(); ++i) {
+    const SavedTensor& saved = program.saved[i];
+    if (!is_released[i] && saved.movability == Movability::kMovable && !followed.contains(saved.storage))
+      tensors.push_back(static_cast<SavedId>(i));
+  }
+  return tensors;
+}
+
+/// Returns a sentence about them; an empty string: there are none.
+std::string outliving_tensors(const StepProgram& program) {
+  const std::vector<SavedId> tensors = unfollowed_tensors(program);
+  if (tensors.empty()) return {};
   Bytes bytes = 0;
-  for (std::size_t i = 0; i < is_released.size(); ++i) bytes += is_released[i] ? 0 : program.saved[i].bytes;
-  const SavedTensor& tensor = program.saved[first];
+  for (const SavedId tensor : tensors) bytes += program.saved[tensor].bytes;
+  const SavedTensor& first = program.saved[tensors.front()];
   return fmt::format(
       "predicted memory may be inexact: saved tensors of {} outlive the step, the first of {}{}. The program "
       "keeps a part of the graph that backward does not free: compute it under torch.no_grad(), or drop it "
       "before the step ends",
-      format_bytes(bytes), program.names[tensor.op],
-      tensor.line >= 0 ? " at " + program.names[tensor.line] : std::string());
+      format_bytes(bytes), program.names[first.op],
+      first.line >= 0 ? " at " + program.names[first.line] : std::string());
 }
 
 }  // namespace
@@ -99,7 +115,11 @@ bool TraceSteps::fits(const Policy& policy, Bytes device_memory) const {
 }
 
 std::string TraceSteps::inexactness(const Policy& policy) const {
-  if (std::string outliving = outliving_tensors(program_); !outliving.empty()) return outliving;
+  if (std::string outliving = outliving_tensors(program(policy)); !outliving.empty()) return outliving;
+  if (policy.host_memory_bytes && !leaves_the_same(step(policy), policy, kAnyLink))
+    return "predicted memory may be inexact: saved tensors outlive the step, and the host memory that their "
+           "copies "
+           "leave to the next step is so little that it offloads other tensors; allow more host memory";
   if (has_program_of(policy)) return {};
   const auto changed = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, policy));
   return fmt::format(

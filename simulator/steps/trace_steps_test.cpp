@@ -59,6 +59,25 @@ TEST(TraceSteps, ReportsSavedTensorsThatOutliveTheStep) {
               HasSubstr("saved tensors of 3.00 MiB outlive the step"));
 }
 
+TEST(TraceSteps, AreExactIfTheNextStepReleasesWhatOutlivesAStep) {
+  ProgramSketch sketch(3 * kMiB);
+  const auto before = sketch.resident(3 * kMiB);
+  const auto left = sketch.alloc(3 * kMiB);
+  sketch.save(left);
+  sketch.free(before);
+  Trace trace = sample_trace();
+  trace.program = sketch.program();
+  trace.program.renewals = {{before, left}};
+  EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")), HasSubstr("3.00 MiB outlive"))
+      << "the program holds the storage as well";
+  trace.program.renewals[0].let_go = 1;
+  EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")), IsEmpty());
+  sketch.free(left);
+  trace.program = sketch.program();
+  trace.program.renewals = {{before, left}};
+  EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")), IsEmpty());
+}
+
 TEST(TraceSteps, UsesTheProgramAsSavedIfTheReloadedTensorsDoNotChange) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_FALSE(is_of_dense_program(trace, trl(kLargest)));

@@ -40,10 +40,10 @@ class CommandListener final : public ReplayListener {
 
 class MemoryListener final : public ReplayListener {
  public:
-  explicit MemoryListener(Bytes resident) { points_.push_back({0, resident, 0}); }
   void on_memory(Bytes device_bytes, Bytes host_bytes, Nanoseconds now) override {
-    if (device_bytes == points_.back().device_bytes && host_bytes == points_.back().host_bytes) return;
-    points_.push_back({now, device_bytes, host_bytes});
+    const bool is_same = !points_.empty() && device_bytes == points_.back().device_bytes &&
+                         host_bytes == points_.back().host_bytes;
+    if (!is_same) points_.push_back({now, device_bytes, host_bytes});
   }
   std::vector<MemoryPoint> take() { return std::move(points_); }
 
@@ -56,11 +56,19 @@ class ContentListener final : public ReplayListener {
  public:
   ContentListener(const Step& step, std::size_t peak_event) : step_(step), peak_event_(peak_event) {}
 
-  void on_event(std::size_t index, Nanoseconds) override {
-    reached_ = index + 1;
-    const Event& event = step_.events()[index];
-    if (event.kind == EventKind::kFree && reached_ <= peak_event_) freed_.push_back(event.id);
+  void on_absent(std::int32_t storage) override { freed_.push_back(storage); }
+
+  void on_carried(const CarriedCopy& copy, std::int32_t storage) override {
+    carried_.emplace(storage, copy.device_bytes);
   }
+
+  void on_free(std::int32_t storage) override {
+    if (reached_ >= peak_event_) return;
+    freed_.push_back(storage);
+    carried_.erase(storage);
+  }
+
+  void on_event(std::size_t index, Nanoseconds) override { reached_ = index + 1; }
 
   void on_command(const Command& command, Nanoseconds) override {
     if (reached_ > peak_event_) return;
@@ -74,11 +82,13 @@ class ContentListener final : public ReplayListener {
     std::vector<char> counted(step_.storage_bytes().size(), 0);
     for (const std::int32_t storage : step_.residents()) counted[storage] = 1;
     for (const std::int32_t storage : freed_)
-      if (std::exchange(counted[storage], 0) != 0) content.resident -= step_.storage_bytes()[storage];
+      if (storage < std::ssize(counted) && std::exchange(counted[storage], 0) != 0)
+        content.resident -= step_.storage_bytes()[storage];
     for (const SavedId tensor : kept_) content.kept += count_once(counted, tensor);
     for (const CopyOut& copy : stashed_) content.stashed += count_once(counted, copy.tensor);
     for (const auto& [copy, bytes] : encoded_) content.encoded += bytes;
     content.reloaded = reloaded_bytes_;
+    for (const auto& [storage, bytes] : carried_) content.reloaded += bytes;
     content.working =
         total - content.resident - content.kept - content.stashed - content.encoded - content.reloaded;
     return content;
@@ -131,12 +141,14 @@ class ContentListener final : public ReplayListener {
   const Step& step_;
   std::size_t peak_event_;
   std::size_t reached_ = 0;
-  std::vector<std::int32_t> freed_;  ///< storages freed by the step program
+  std::vector<std::int32_t> freed_;
   std::vector<SavedId> kept_;
   std::vector<CopyOut> stashed_;
   std::set<CopyId> encoded_copies_;  ///< not decoded yet
   std::map<CopyId, Bytes> encoded_;  ///< bytes on the device of those
   std::vector<CopyId> reloaded_;
+  std::multimap<std::int32_t, Bytes>
+      carried_;  ///< by the older storage: copies that the step before has left
   Bytes reloaded_bytes_ = 0;
 };
 
@@ -169,7 +181,7 @@ std::vector<Command> replay_commands(const Step& step, const Policy& policy) {
 }
 
 std::vector<MemoryPoint> memory_over_step(const Step& step, const Policy& policy, const Link& link) {
-  MemoryListener listener(step.resident_bytes());
+  MemoryListener listener;
   replay(step, policy, link, &listener);
   return listener.take();
 }

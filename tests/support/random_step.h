@@ -84,10 +84,48 @@ inline StepProgram random_chain(int most_layers, Bytes most_bytes) {
   return program;
 }
 
+/// Inserts an event, which takes no work.
+inline void insert_event(StepProgram& program, std::size_t index, const Event& event) {
+  program.events.insert(program.events.begin() + static_cast<std::ptrdiff_t>(index), event);
+  if (!program.work.empty())
+    program.work.insert(program.work.begin() + static_cast<std::ptrdiff_t>(index), Work{});
+  for (StreamCommand& command : program.stream_commands)
+    if (command.event >= static_cast<std::int32_t>(index)) ++command.event;
+}
+
+/// Makes steps leave up to three saved tensors to the next one, which drops them somewhere. Some are also
+/// held by the program, for a shorter time.
+inline void carry_tensors(StepProgram& program, Bytes most_bytes) {
+  for (int left = *rc::gen::inRange(0, 4); left > 0; --left) {
+    const Bytes bytes = *rc::gen::inRange<Bytes>(1, most_bytes);
+    const auto old_storage = static_cast<std::int32_t>(program.storages.size()),
+               new_storage = old_storage + 1;
+    program.storages.push_back({bytes, StorageRole::kResident});
+    program.storages.push_back({bytes, StorageRole::kActivation});
+    program.resident_bytes += bytes;
+    SavedTensor saved;
+    saved.storage = new_storage;
+    saved.bytes = bytes;
+    program.saved.push_back(saved);
+    const auto tensor = static_cast<std::int32_t>(program.saved.size() - 1);
+    insert_event(program, program.events.size(), {EventKind::kAlloc, new_storage, 0});
+    insert_event(program, program.events.size(), {EventKind::kPack, tensor, 0});
+    const bool is_programs = *rc::gen::arbitrary<bool>();
+    if (!is_programs) insert_event(program, program.events.size(), {EventKind::kFree, new_storage, 0});
+    const auto freed = *rc::gen::inRange<std::size_t>(0, program.events.size());
+    insert_event(program, freed, {EventKind::kFree, old_storage, 0});
+    for (Renewal& renewal : program.renewals)
+      if (renewal.let_go >= static_cast<std::int32_t>(freed)) ++renewal.let_go;
+    const auto let_go = is_programs ? *rc::gen::inRange(0, static_cast<std::int32_t>(freed) + 1) : -1;
+    program.renewals.push_back({old_storage, new_storage, let_go});
+  }
+}
+
 /// Generates one that no copy of a policy can delay, so that a larger stash or window takes no longer, apart
 /// from slack_of_waits: see StreamCommand::meets_copies.
 inline StepProgram random_chain_beside_copies(int most_layers, Bytes most_bytes) {
   StepProgram program = random_chain(most_layers, most_bytes);
+  if (*rc::gen::arbitrary<bool>()) carry_tensors(program, most_bytes);
   std::erase_if(program.stream_commands, [](const StreamCommand& command) { return command.meets_copies(); });
   return program;
 }

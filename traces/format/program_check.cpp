@@ -25,6 +25,7 @@ class ProgramCheck {
     check_end();
     check_stream_commands();
     check_free_points();
+    check_renewals();
     if (program_.allocator) check_allocator(*program_.allocator);
   }
 
@@ -201,6 +202,36 @@ class ProgramCheck {
       last = freed.storage;
       require(requested_.contains(freed.storage), "is of a storage whose free is not requested");
       require_index(freed.point, static_cast<std::size_t>(points), "point");
+    }
+  }
+
+  /// Checks that old storages are older than the step and freed in it, and that new ones are the step's own.
+  void check_renewals() {
+    part_ = "renewals";
+    std::int32_t last = -1;
+    std::unordered_set<std::int32_t> renewed;
+    for (index_ = 0; index_ < program_.renewals.size(); ++index_) {
+      const auto [old_storage, new_storage, let_go] = program_.renewals[index_];
+      require_index(old_storage, program_.storages.size(), "old storage");
+      require_index(new_storage, program_.storages.size(), "new storage");
+      require(old_storage > last, "old storages must be in ascending order");
+      last = old_storage;
+      const ProgramStorage &before = program_.storages[old_storage], &after = program_.storages[new_storage];
+      require(before.role != StorageRole::kActivation && storages_[old_storage] == StorageState::kFreed,
+              "the old storage is not one that is older than the step and freed in it");
+      require(after.role == StorageRole::kActivation && renewed.insert(new_storage).second,
+              "the new storage is not one of the step, or is named twice");
+      require(before.bytes == after.bytes && before.stream == after.stream,
+              "the new storage differs in its size or stream");
+      require(!requested_.contains(old_storage) && !fetched_.contains(old_storage),
+              "the old storage holds parameters that are copied, or waits for streams");
+      if (let_go == -1) continue;
+      require_index(let_go, program_.events.size(), "let_go: event");
+      const auto is_freed = [&](const Event& event) {
+        return event.kind == EventKind::kFree && event.id == old_storage;
+      };
+      require(std::none_of(program_.events.begin(), program_.events.begin() + let_go, is_freed),
+              "let_go is beyond the event that frees the old storage");
     }
   }
 

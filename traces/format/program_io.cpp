@@ -27,6 +27,18 @@ void append_free_points(std::string& out, const std::vector<FreePoint>& free_poi
   out += '}';
 }
 
+void append_renewals(std::string& out, const std::vector<Renewal>& renewals) {
+  out += "\"renewals\": {\"old_storages\": ";
+  append_column(out, renewals, [](const auto& renewal) { return renewal.old_storage; });
+  out += ", \"new_storages\": ";
+  append_column(out, renewals, [](const auto& renewal) { return renewal.new_storage; });
+  if (!std::ranges::all_of(renewals, [](const Renewal& renewal) { return renewal.let_go < 0; })) {
+    out += ", \"let_go\": ";
+    append_column(out, renewals, [](const auto& renewal) { return renewal.let_go; });
+  }
+  out += '}';
+}
+
 void append_storages(std::string& out, const std::vector<ProgramStorage>& storages) {
   append(out, "\"storages\": {{\"roles\": \"{}\", \"bytes\": ",
          letters(storages, kRoleLetters, [](const auto& storage) { return storage.role; }));
@@ -162,6 +174,24 @@ std::vector<FreePoint> read_free_points(const JsonValue& json) {
   return free_points;
 }
 
+std::vector<Renewal> read_renewals(const JsonValue& json) {
+  const auto old_storages = json.at("old_storages").as_integers(0, kMaxIndex);
+  const JsonValue column = json.at("new_storages");
+  require_length(column, old_storages.size());
+  const auto new_storages = column.as_integers(0, kMaxIndex);
+  std::vector<Renewal> renewals;
+  for (std::size_t i = 0; i < old_storages.size(); ++i)
+    renewals.push_back(
+        {static_cast<std::int32_t>(old_storages[i]), static_cast<std::int32_t>(new_storages[i])});
+  if (const auto let_go = json.find("let_go")) {
+    require_length(*let_go, renewals.size());
+    const auto events = let_go->as_integers(-1, kMaxIndex);
+    for (std::size_t i = 0; i < renewals.size(); ++i)
+      renewals[i].let_go = static_cast<std::int32_t>(events[i]);
+  }
+  return renewals;
+}
+
 std::vector<FamilyTime> read_families(const JsonValue& json) {
   const std::vector<std::string> names = json.at("names").as_strings();
   const JsonValue column = json.at("busy_ns");
@@ -197,6 +227,10 @@ void append_program(std::string& out, const StepProgram& program) {
     out += ",\n";
     append_free_points(out, program.free_points);
   }
+  if (!program.renewals.empty()) {
+    out += ",\n";
+    append_renewals(out, program.renewals);
+  }
   if (!program.families.empty()) {
     out += ",\n";
     append_families(out, program.families);
@@ -227,6 +261,7 @@ StepProgram program_from_json(const JsonValue& json) {
   if (const auto commands = json.find("stream_commands"))
     program.stream_commands = read_stream_commands(*commands);
   if (const auto points = json.find("free_points")) program.free_points = read_free_points(*points);
+  if (const auto renewals = json.find("renewals")) program.renewals = read_renewals(*renewals);
   if (const auto families = json.find("families")) program.families = read_families(*families);
   if (const auto staging = json.find("staging")) program.staging = read_staging(*staging);
   if (const auto allocator = json.find("allocator"))

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/sample_program.h"
 #include "tests/support/sample_trace.h"
 #include "traces/base/error.h"
 #include "traces/format/trace_io.h"
@@ -90,6 +91,46 @@ TEST(FreePointsJson, RefusesPointsThatCannotBe) {
   EXPECT_THAT(error_of("storages", 0),
               HasSubstr("free_points[0]: is of a storage whose free is not requested"));
   EXPECT_THAT(error_of("storages", 99), HasSubstr("free_points[0]: storage index 99"));
+}
+
+/// Returns a trace of a step that frees a storage of the step before and leaves one of its own.
+Trace trace_with_renewal() {
+  ProgramSketch sketch(100);
+  const std::int32_t old_storage = sketch.resident(100);
+  const std::int32_t left = sketch.alloc(100), freed = sketch.alloc(50);
+  sketch.save(left);
+  sketch.free(old_storage);
+  sketch.free(freed);
+  Trace trace = sample_trace();
+  trace.program = sketch.program();
+  trace.program.renewals = {{old_storage, left}};
+  return trace;
+}
+
+TEST(RenewalsJson, ReadsBackItsOwnTrace) {
+  const Trace trace = trace_with_renewal();
+  EXPECT_EQ(parse_trace(format_trace(trace), "t.json").program.renewals, trace.program.renewals);
+}
+
+TEST(RenewalsJson, RefusesRenewalsThatCannotBe) {
+  const auto error_of = [](const nlohmann::json& old_storages, const nlohmann::json& new_storages) {
+    nlohmann::json document = nlohmann::json::parse(format_trace(trace_with_renewal()));
+    document["program"]["renewals"] = {{"old_storages", old_storages}, {"new_storages", new_storages}};
+    try {
+      parse_trace(document.dump(), "t.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(error_of({0}, {1}), "no error");
+  EXPECT_THAT(error_of({3}, {1}), HasSubstr("renewals[0]: old storage index 3 of 3"));
+  EXPECT_THAT(error_of({0}, {3}), HasSubstr("renewals[0]: new storage index 3 of 3"));
+  EXPECT_THAT(error_of({2}, {1}), HasSubstr("renewals[0]: the old storage is not one that is older"));
+  EXPECT_THAT(error_of({0}, {0}), HasSubstr("renewals[0]: the new storage is not one of the step"));
+  EXPECT_THAT(error_of({0}, {2}), HasSubstr("renewals[0]: the new storage differs in its size"));
+  EXPECT_THAT(error_of({0, 0}, {1, 1}), HasSubstr("renewals[1]: old storages must be in ascending order"));
+  EXPECT_THAT(error_of({0}, {1, 2}), HasSubstr("new_storages"));
 }
 
 TEST(StreamCommandsJson, RefusesCommandsThatCannotBe) {

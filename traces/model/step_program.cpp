@@ -7,6 +7,25 @@
 
 namespace offprof {
 
+std::vector<std::int32_t> carried_storages(const StepProgram& program, std::optional<bool> of_program) {
+  if (program.renewals.empty()) return {};
+  std::vector<char> is_released(program.saved.size(), 0), is_freed(program.storages.size(), 0);
+  for (const Event& event : program.events) {
+    if (event.kind == EventKind::kRelease) is_released[event.id] = 1;
+    if (event.kind == EventKind::kFree) is_freed[event.id] = 1;
+  }
+  std::unordered_set<std::int32_t> is_left;  // with a saved tensor
+  for (std::size_t i = 0; i < program.saved.size(); ++i)
+    if (!is_released[i] && program.saved[i].movability == Movability::kMovable)
+      is_left.insert(program.saved[i].storage);
+  std::vector<std::int32_t> storages;
+  for (const Renewal& renewal : program.renewals)
+    if (is_left.contains(renewal.new_storage) &&
+        (!of_program || *of_program == (is_freed[renewal.new_storage] == 0)))
+      storages.push_back(renewal.new_storage);
+  return storages;
+}
+
 std::vector<std::int32_t> backward_order(const StepProgram& program) {
   std::vector<std::int32_t> order;
   std::vector<char> seen(program.saved.size(), 0);

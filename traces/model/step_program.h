@@ -108,6 +108,20 @@ struct FreePoint {
   bool operator==(const FreePoint&) const = default;
 };
 
+/// A storage that a step leaves allocated and the next step frees, as of a graph that the program drops only
+/// when it makes the next one.
+struct Renewal {
+  std::int32_t old_storage =
+      0;  ///< index in StepProgram::storages: left by the step before, freed in this one
+  std::int32_t new_storage = 0;  ///< left by this step in its place
+  /// Index in StepProgram::events of the event before which the program itself drops the old storage, if
+  /// saved tensors of the step before may hold it longer, until its kFree at the latest. -1: the program does
+  /// not hold it, or it is not known.
+  std::int32_t let_go = -1;
+
+  bool operator==(const Renewal&) const = default;
+};
+
 /// Kernel on the copy's stream that gathers a tensor whose elements are not dense, before it is copied out.
 struct Staging {
   std::int32_t tensor = 0;  ///< index in Program::saved
@@ -149,6 +163,9 @@ struct StepProgram {
   /// In the order of storages. The next event after all points of a storage are reached frees it, whatever
   /// its kFree says, which depends on the policy. Known only on a virtual GPU.
   std::vector<FreePoint> free_points{};
+  /// In the order of old storages. A freed storage that is older than the step and not among them has a
+  /// successor that is not known.
+  std::vector<Renewal> renewals{};
   /// Parts of the work's busy_ns by the innermost operator's family, of those that take any time. Empty:
   /// times are not modelled.
   std::vector<FamilyTime> families{};
@@ -170,6 +187,11 @@ struct StepProgram {
 /// Returns the saved tensors in the order in which backward first unpacks them. Prefetch follows this order,
 /// in a run and in its simulation.
 std::vector<std::int32_t> backward_order(const StepProgram& program);
+
+/// Returns the new storages of the renewals that movable saved tensors view which the step does not release:
+/// what the next step finds of them depends on the policy. `of_program`: only those that the program itself
+/// holds at the end of the step, or only the others; nullopt: all.
+std::vector<std::int32_t> carried_storages(const StepProgram& program, std::optional<bool> of_program = {});
 
 /// Drops waits of a stream for itself, waits for points that the program has not recorded, and records that
 /// nothing waits for. Numbers the other records anew.

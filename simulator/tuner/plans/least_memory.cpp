@@ -1,8 +1,10 @@
 #include "simulator/tuner/plans/least_memory.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
+#include "simulator/replay/virtual_executor.h"
 #include "simulator/replay/virtual_memory.h"
 #include "traces/base/check.h"
 
@@ -11,17 +13,24 @@ namespace {
 
 constexpr std::size_t kNone = kNoEvent;
 
+/// Returns what a step leaves that has offloaded everything.
+CarriedMemory nothing_held(const Step& step) {
+  return {std::vector<char>(step.renewals().size(), 0), {}};
+}
+
 class Follower {
  public:
   Follower(const Step& step, const std::vector<MovableVersion>& versions)
       : step_(step),
-        memory_(step.storage_bytes(), step.resident_bytes()),
+        memory_(step.storage_bytes(), VirtualExecutor::resident_bytes(step, nothing_held(step))),
         version_of_(step.requests().size(), kNone),
         unpacked_(step.requests().size(), 0),
         asked_(step.requests().size(), 0),
         waiting_(step.storage_bytes().size()),
         open_gap_(step.storage_bytes().size(), {kNone, 0}) {
     for (const std::int32_t storage : step.residents()) memory_.hold_resident(storage);
+    for (const Step::StepRenewal& renewal : step.renewals())
+      if (!renewal.is_programs) leave_out(renewal.old_storage);
     for (std::size_t v = 0; v < versions.size(); ++v)
       for (const SavedId tensor : versions[v].tensors) version_of_[tensor] = v;
   }
@@ -30,6 +39,10 @@ class Follower {
     const auto events = step_.events();
     for (std::size_t e = 0; e < events.size(); ++e) {
       const Bytes peak_before = memory_.peak_bytes();
+      for (const Step::LetGo& let_go : step_.let_goes(e)) {
+        free_unpacked(let_go.storage);
+        is_gone_.insert(let_go.storage);
+      }
       replay(events[e]);
       if (memory_.peak_bytes() > peak_before) least_.peak_event = e;
       least_.after_event.push_back(memory_.live_bytes());
@@ -55,7 +68,8 @@ class Follower {
         if (!step_.free_points_of(event.id).empty()) free_unpacked(event.id);
         return;
       case EventKind::kFree:
-        if (step_.free_points_of(event.id).empty()) free_unpacked(event.id);
+        if (!step_.free_points_of(event.id).empty()) return;
+        if (!is_gone_.contains(event.id)) free_unpacked(event.id);
         return;
       case EventKind::kPack:
         return pack(event.id);
@@ -102,6 +116,12 @@ class Follower {
     free_unpacked(storage_of(tensor));
   }
 
+  /// The step before has offloaded what is not on the device for the program's sake.
+  void leave_out(std::int32_t storage) {
+    memory_.remove_resident(storage);
+    is_gone_.insert(storage);
+  }
+
   void hold(std::int32_t storage) {
     memory_.hold(storage);
     touched_.push_back(storage);
@@ -137,6 +157,7 @@ class Follower {
   std::vector<char> asked_;              ///< by saved tensor: unpacked and not released
   std::vector<std::vector<SavedId>> waiting_;  ///< by storage: movable tensors, saved and not released
   std::vector<OpenGap> open_gap_;              ///< by storage
+  std::unordered_set<std::int32_t> is_gone_;   ///< storages of the step before, which the step need not hold
   std::vector<std::int32_t> touched_;          ///< storages that the current event affects
   std::vector<SavedId> node_tensors_;
   LeastMemory least_;

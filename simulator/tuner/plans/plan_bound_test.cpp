@@ -103,6 +103,7 @@ constexpr Bytes kMostBytes = 50;
 
 StepProgram any_program() {
   StepProgram program = random_chain(15, kMostBytes);
+  if (*rc::gen::arbitrary<bool>()) carry_tensors(program, kMostBytes);
   if (*rc::gen::arbitrary<bool>()) add_recomputations(program);
   return program;
 }

@@ -92,7 +92,8 @@ class ReplayTree::Branch {
 
   void replay_as_tree(std::span<const std::size_t> members) {
     const Job& job = jobs_[members.front()];
-    grow({members.front(), job.start ? fork(*job.start, job.policy) : begin(job.policy), job.start},
+    const auto start = tree_.step_.carries_tensors() ? nullptr : job.start;
+    grow({members.front(), start ? fork(*start, job.policy) : begin(job.policy), start},
          {members.begin(), members.end()}, 1);
   }
 
@@ -202,8 +203,10 @@ ReplayTree::ReplayTree(const Step& step, const Link& link)
           std::ranges::find(step.events(), EventKind::kUnpack, &Event::kind) - step.events().begin())),
       standing_bytes_(bytes_of_standing(step)) {}
 
-/// Returns the limit for one thread. It does not depend on the number of threads.
+/// Returns the limit for one thread. It does not depend on the number of threads. A step that carries tensors
+/// begins differently under each policy.
 std::size_t ReplayTree::most_standing(const Options& options) const {
+  if (step_.carries_tensors()) return 1;
   const Bytes fit = options.most_bytes / standing_bytes_ / kThreadsFed;
   return static_cast<std::size_t>(std::clamp<Bytes>(fit, 1, kMostStanding));
 }

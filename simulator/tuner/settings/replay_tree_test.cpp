@@ -71,8 +71,14 @@ std::vector<Policy> any_policies(bool with_one_stash_limit) {
   return policies;
 }
 
+StepProgram any_chain() {
+  StepProgram program = random_chain(15, kMostBytes);
+  if (*rc::gen::arbitrary<bool>()) carry_tensors(program, kMostBytes);
+  return program;
+}
+
 RC_GTEST_PROP(ReplayTreeProperty, SharedReplaysEqualSeparateReplays, ()) {
-  const Step step(random_chain(15, kMostBytes));
+  const Step step(any_chain());
   const Link link = random_link();
   const std::vector<Policy> policies = any_policies(false);
   const std::vector<Outcome> made = replayed(ReplayTree(step, link), policies, {.threads = 2}).outcomes;
@@ -81,7 +87,7 @@ RC_GTEST_PROP(ReplayTreeProperty, SharedReplaysEqualSeparateReplays, ()) {
 }
 
 RC_GTEST_PROP(ReplayTreeProperty, LimitRangesEqualThoseOfWholeReplays, ()) {
-  const Step step(random_chain(15, kMostBytes));
+  const Step step(any_chain());
   const ReplayTree tree(step, random_link());
   const std::vector<Policy> policies = any_policies(true);
   const Outcomes shared = replayed(tree, policies, {.listens = true});

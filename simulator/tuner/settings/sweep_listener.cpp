@@ -26,7 +26,10 @@ void SweepListener::on_allocate(std::int32_t storage, Bytes bytes) {
     added_[storage - programs] = {std::exchange(comes_in_, -1), bytes};
     storage = added_[storage - programs].own;
   }
-  if (storage < 0 || held_[storage]++ == 0) add_live(bytes);
+  if (storage < 0)
+    add_live(bytes);
+  else if (held_[storage]++ == 0)
+    add_live(step_.storage_bytes()[storage]);
 }
 
 void SweepListener::on_free(std::int32_t storage) {
@@ -37,6 +40,17 @@ void SweepListener::on_free(std::int32_t storage) {
     live_bytes_ -= added_[storage - programs].bytes;
   else if (--held_[own] == 0)
     live_bytes_ -= step_.storage_bytes()[own];
+}
+
+void SweepListener::on_absent(std::int32_t storage) {
+  if (--held_[storage] == 0) live_bytes_ -= step_.storage_bytes()[storage];
+  least_peak_ = live_bytes_;
+}
+
+/// The copy counts as the older storage, like each reload.
+void SweepListener::on_carried(const CarriedCopy& copy, std::int32_t storage) {
+  comes_in_ = step_.renewals()[copy.renewal].old_storage;
+  on_allocate(storage, copy.device_bytes);
 }
 
 void SweepListener::on_event(std::size_t index, Nanoseconds) {

@@ -25,6 +25,8 @@ class SweepListener final : public ReplayListener {
   void on_allocate(std::int32_t storage, Bytes bytes) override;
   void on_free(std::int32_t storage) override;
 
+  void on_absent(std::int32_t storage) override;
+  void on_carried(const CarriedCopy& copy, std::int32_t storage) override;
   void on_event(std::size_t index, Nanoseconds now) override;
   void on_command(const Command& command, Nanoseconds now) override;
   void on_placement(SavedId tensor, const PackDecision& decision) override;
