@@ -30,6 +30,15 @@ at::Tensor flat_values(const at::Tensor& value) {
   return at::Tensor(values);
 }
 
+/// Returns the first `bytes` of the storage. No operator runs: its time would not be in the transform's profile.
+at::Tensor bytes_in(const c10::Storage& storage, Bytes bytes) {
+  const c10::DispatchKey key = c10::computeDispatchKey(at::kByte, at::kStrided, storage.device());
+  auto values = c10::make_intrusive<at::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key),
+                                                    caffe2::TypeMeta::Make<std::uint8_t>());
+  values->set_sizes_contiguous({bytes});
+  return at::Tensor(std::move(values));
+}
+
 }  // namespace
 
 StepCopies::StepCopies(Device& device, bool copies_tensors, CopyQueue reload_queue)
@@ -148,9 +157,7 @@ void StepCopies::run(const Encode& command, const at::Tensor& value,
 
 c10::Storage StepCopies::decoded(const Copy& copy) const {
   const at::AutoDispatchBelowAutograd below_autograd;
-  const at::Tensor bytes = at::empty({0}, at::TensorOptions(device_.torch_device()).dtype(at::kByte));
-  bytes.unsafeGetTensorImpl()->set_storage_keep_dtype(copy.device_storage);
-  bytes.unsafeGetTensorImpl()->set_sizes_contiguous({copy.bytes});
+  const at::Tensor bytes = bytes_in(copy.device_storage, copy.bytes);
   return copy.transform->decode({bytes, copy.rest}, copy.type, copy.elements).storage();
 }
 

@@ -3,6 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -24,6 +26,13 @@ bool requires_gradient(const c10::IValue& value) {
                      [](const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); });
 }
 
+/// Returns true within an operator of the program, and within the engine's own work, such as an encoding: Python
+/// calls no operator there.
+bool is_below_autograd() {
+  return c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality) &&
+         !c10::InferenceMode::is_enabled();
+}
+
 bool is_recorded(const at::RecordFunction& op) {
   if (!c10::GradMode::is_enabled()) return false;
   const auto inputs = op.inputs();
@@ -39,7 +48,7 @@ bool is_python_process() {
 }
 
 void HostWorkTeller::begin_op(const at::RecordFunction& op) {
-  const bool is_outermost = running.ops++ == 0 && running.nodes == 0;
+  const bool is_outermost = running.ops++ == 0 && running.nodes == 0 && !is_below_autograd();
   if (running.nodes == 0 && std::this_thread::get_id() != program_) return;
   gpu_.spend_host_time(HostWork::kOperator);
   if (is_outermost) gpu_.spend_host_time(HostWork::kPythonCall);
