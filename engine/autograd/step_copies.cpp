@@ -30,7 +30,8 @@ at::Tensor flat_values(const at::Tensor& value) {
   return at::Tensor(values);
 }
 
-/// Returns the first `bytes` of the storage. No operator runs: its time would not be in the transform's profile.
+/// Returns the first `bytes` of the storage. No operator runs: its time would not be in the transform's
+/// profile.
 at::Tensor bytes_in(const c10::Storage& storage, Bytes bytes) {
   const c10::DispatchKey key = c10::computeDispatchKey(at::kByte, at::kStrided, storage.device());
   auto values = c10::make_intrusive<at::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key),

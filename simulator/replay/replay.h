@@ -53,10 +53,9 @@ struct Stall {
 
 /// A copy that a step leaves to the next, of saved tensors that it does not release.
 struct CarriedCopy {
-  std::int32_t renewal = 0;  ///< index in Step::renewals()
-  std::int32_t storage =
-      -1;  ///< on the device, as the step that left it numbered it; -1: none but the tensors' own
-  Bytes device_bytes = 0;  ///< of that storage
+  std::int32_t renewal = 0;   ///< index in Step::renewals()
+  std::int32_t storage = -1;  ///< of its own on the device, as numbered in the step that left it; -1: none
+  Bytes device_bytes = 0;     ///< of that storage
   Bytes host_bytes = 0;
 
   /// Compares what the next step finds.

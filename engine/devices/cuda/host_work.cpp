@@ -26,8 +26,8 @@ bool requires_gradient(const c10::IValue& value) {
                      [](const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); });
 }
 
-/// Returns true within an operator of the program, and within the engine's own work, such as an encoding: Python
-/// calls no operator there.
+/// Returns true within an operator of the program, and within the engine's own work, such as an encoding:
+/// Python calls no operator there.
 bool is_below_autograd() {
   return c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality) &&
          !c10::InferenceMode::is_enabled();
