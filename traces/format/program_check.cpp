@@ -227,8 +227,8 @@ class ProgramCheck {
               "the old storage holds parameters that are copied, or waits for streams");
       if (let_go == -1) continue;
       require_index(let_go, program_.events.size(), "let_go: event");
-      const auto is_freed = [&](const Event& event) {
-        return event.kind == EventKind::kFree && event.id == old_storage;
+      const auto is_freed = [freed = old_storage](const Event& event) {
+        return event.kind == EventKind::kFree && event.id == freed;
       };
       require(std::none_of(program_.events.begin(), program_.events.begin() + let_go, is_freed),
               "let_go is beyond the event that frees the old storage");

@@ -103,7 +103,7 @@ Trace trace_with_renewal() {
   sketch.free(freed);
   Trace trace = sample_trace();
   trace.program = sketch.program();
-  trace.program.renewals = {{old_storage, left}};
+  trace.program.renewals = {{old_storage, left, /*let_go=*/1}};
   return trace;
 }
 
@@ -113,9 +113,12 @@ TEST(RenewalsJson, ReadsBackItsOwnTrace) {
 }
 
 TEST(RenewalsJson, RefusesRenewalsThatCannotBe) {
-  const auto error_of = [](const nlohmann::json& old_storages, const nlohmann::json& new_storages) {
+  const auto error_of = [](const nlohmann::json& old_storages, const nlohmann::json& new_storages,
+                           const nlohmann::json& let_go = nullptr) {
     nlohmann::json document = nlohmann::json::parse(format_trace(trace_with_renewal()));
-    document["program"]["renewals"] = {{"old_storages", old_storages}, {"new_storages", new_storages}};
+    nlohmann::json& renewals = document["program"]["renewals"];
+    renewals = {{"old_storages", old_storages}, {"new_storages", new_storages}};
+    if (!let_go.is_null()) renewals["let_go"] = let_go;
     try {
       parse_trace(document.dump(), "t.json");
     } catch (const Error& error) {
@@ -131,6 +134,9 @@ TEST(RenewalsJson, RefusesRenewalsThatCannotBe) {
   EXPECT_THAT(error_of({0}, {2}), HasSubstr("renewals[0]: the new storage differs in its size"));
   EXPECT_THAT(error_of({0, 0}, {1, 1}), HasSubstr("renewals[1]: old storages must be in ascending order"));
   EXPECT_THAT(error_of({0}, {1, 2}), HasSubstr("new_storages"));
+  EXPECT_EQ(error_of({0}, {1}, {3}), "no error");
+  EXPECT_THAT(error_of({0}, {1}, {4}), HasSubstr("renewals[0]: let_go is beyond the event that frees"));
+  EXPECT_THAT(error_of({0}, {1}, {99}), HasSubstr("renewals[0]: let_go: event index 99 of 5"));
 }
 
 TEST(StreamCommandsJson, RefusesCommandsThatCannotBe) {
