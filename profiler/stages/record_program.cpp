@@ -97,8 +97,7 @@ std::optional<std::string> why_trl_stops(const StepProgram& program) {
     return "TRL would return a padded attention bias without its padding, which efficient attention refuses";
   if (unpacks_again(program))
     return "TRL returns each saved tensor once, and backward unpacks some again (retain_graph=True, or the "
-           "gradient "
-           "of a gradient)";
+           "gradient of a gradient)";
   return std::nullopt;
 }
 

@@ -305,8 +305,8 @@ struct LastCarried {
 /// The first step finds everything on the device. What it leaves differs from what later ones leave only if
 /// host memory is limited: copies of older steps count.
 LastCarried last_carried(const Step& step, const Policy& policy, const Link& link) {
+  if (!step.carries_tensors()) return {};
   LastCarried last{everything_on_device(step)};
-  if (!step.carries_tensors()) return last;
   for (int i = 0; i < kMostStepsUntilSteady; ++i) {
     CarriedMemory next = replay_after(last.memory, step, policy, link).carried;
     if (next == last.memory) break;

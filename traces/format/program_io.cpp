@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "traces/format/allocator_state_io.h"
 #include "traces/format/program_columns.h"
@@ -163,26 +164,31 @@ std::vector<Staging> read_staging(const JsonValue& json) {
   return staging;
 }
 
+/// Reads two columns of indices.
+std::vector<std::pair<std::int32_t, std::int32_t>> read_index_pairs(const JsonValue& json,
+                                                                    const char* first_key,
+                                                                    const char* second_key) {
+  const auto first = json.at(first_key).as_integers(0, kMaxIndex);
+  const JsonValue column = json.at(second_key);
+  require_length(column, first.size());
+  const auto second = column.as_integers(0, kMaxIndex);
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+  for (std::size_t i = 0; i < first.size(); ++i)
+    pairs.emplace_back(static_cast<std::int32_t>(first[i]), static_cast<std::int32_t>(second[i]));
+  return pairs;
+}
+
 std::vector<FreePoint> read_free_points(const JsonValue& json) {
-  const auto storages = json.at("storages").as_integers(0, kMaxIndex);
-  const JsonValue column = json.at("points");
-  require_length(column, storages.size());
-  const auto points = column.as_integers(0, kMaxIndex);
   std::vector<FreePoint> free_points;
-  for (std::size_t i = 0; i < storages.size(); ++i)
-    free_points.push_back({static_cast<std::int32_t>(storages[i]), static_cast<std::int32_t>(points[i])});
+  for (const auto& [storage, point] : read_index_pairs(json, "storages", "points"))
+    free_points.push_back({storage, point});
   return free_points;
 }
 
 std::vector<Renewal> read_renewals(const JsonValue& json) {
-  const auto old_storages = json.at("old_storages").as_integers(0, kMaxIndex);
-  const JsonValue column = json.at("new_storages");
-  require_length(column, old_storages.size());
-  const auto new_storages = column.as_integers(0, kMaxIndex);
   std::vector<Renewal> renewals;
-  for (std::size_t i = 0; i < old_storages.size(); ++i)
-    renewals.push_back(
-        {static_cast<std::int32_t>(old_storages[i]), static_cast<std::int32_t>(new_storages[i])});
+  for (const auto& [old_storage, new_storage] : read_index_pairs(json, "old_storages", "new_storages"))
+    renewals.push_back({old_storage, new_storage});
   if (const auto let_go = json.find("let_go")) {
     require_length(*let_go, renewals.size());
     const auto events = let_go->as_integers(-1, kMaxIndex);

@@ -26,10 +26,7 @@ void SweepListener::on_allocate(std::int32_t storage, Bytes bytes) {
     added_[storage - programs] = {std::exchange(comes_in_, -1), bytes};
     storage = added_[storage - programs].own;
   }
-  if (storage < 0)
-    add_live(bytes);
-  else if (held_[storage]++ == 0)
-    add_live(step_.storage_bytes()[storage]);
+  if (storage < 0 || held_[storage]++ == 0) add_live(bytes);
 }
 
 void SweepListener::on_free(std::int32_t storage) {
