@@ -111,8 +111,8 @@ struct FreePoint {
 /// A storage that a step leaves allocated and the next step frees, as of a graph that the program drops only
 /// when it makes the next one.
 struct Renewal {
-  std::int32_t old_storage =
-      0;  ///< index in StepProgram::storages: left by the step before, freed in this one
+  // Indices in StepProgram::storages.
+  std::int32_t old_storage = 0;  ///< left by the step before, freed in this one
   std::int32_t new_storage = 0;  ///< left by this step in its place
   /// Index in StepProgram::events of the event before which the program itself drops the old storage, if
   /// saved tensors of the step before may hold it longer, until its kFree at the latest. -1: the program does
