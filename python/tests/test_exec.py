@@ -404,5 +404,5 @@ def test_times_follow_the_operators(execute: Exec) -> None:
 
 
 def test_reports_values_that_were_read_back(execute: Exec) -> None:
-    done = execute(script="import torch\ntorch.zeros(3, device='cuda').nonzero()\n")
+    done = execute(script="import torch\ntorch.randn(3, device='cuda').nonzero()\n")
     assert done.process["value_reads"] == ["aten::nonzero"]

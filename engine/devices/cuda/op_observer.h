@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "engine/devices/cuda/host_work.h"
+#include "engine/devices/cuda/known_values.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
 namespace offprof {
@@ -29,14 +30,20 @@ bool has_shape_by_values(const at::RecordFunction& op);
 class ObservedOp final : public at::ObserverContext {
  public:
   /// `op` begins. `is_of_python`: see OpCall.
-  ObservedOp(const at::RecordFunction& op, const GpuOperators& gpu, bool is_of_python)
+  ObservedOp(const at::RecordFunction& op, const GpuOperators& gpu, KnownValues& values, bool is_of_python)
       : call_(describe_call(op)),
-        reads_back_(reads_back(op)),
+        known_(values.begin_op(op)),
+        reads_back_(reads_back(op) && !known_.knows_operands),
         unknown_reads_before_(reads_back_ ? gpu.unknown_reads() : 0) {
     call_.is_of_python = is_of_python;
   }
 
   const OpCall& call() const { return call_; }
+  const KnownValues::Operator& known() const { return known_; }
+  /// Returns true if values on the device that are not known decide the shape of its result.
+  bool has_unknown_shape(const at::RecordFunction& op) const {
+    return !known_.knows_operands && has_shape_by_values(op);
+  }
   /// Returns true if it has read values back that the virtual GPU does not know.
   bool has_read_unknown_values(const GpuOperators& gpu) const {
     return reads_back_ && gpu.unknown_reads() > unknown_reads_before_;
@@ -44,6 +51,7 @@ class ObservedOp final : public at::ObserverContext {
 
  private:
   OpCall call_;
+  KnownValues::Operator known_;
   bool reads_back_;
   std::int64_t unknown_reads_before_;
 };
@@ -53,7 +61,7 @@ class ObservedOp final : public at::ObserverContext {
 /// that created it and the threads on which autograd runs its backward. Only one may exist in the process.
 class OpObserver {
  public:
-  explicit OpObserver(GpuOperators& gpu);
+  explicit OpObserver(VirtualGpu& gpu);
   ~OpObserver();
   OpObserver(const OpObserver&) = delete;
   OpObserver& operator=(const OpObserver&) = delete;
@@ -63,6 +71,7 @@ class OpObserver {
   std::set<std::string> take_value_reads();
   /// Returns the names of the operators whose result shape depends on values, since the last call.
   std::set<std::string> take_shapes_by_values();
+  KnownValues& values() { return values_; }
 
  private:
   static std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op);
@@ -72,6 +81,7 @@ class OpObserver {
   void note(std::string_view op, std::set<std::string>& names);
 
   GpuOperators& gpu_;
+  KnownValues values_;
   std::optional<HostWorkTeller> host_work_;  ///< nullopt: the program is no Python program
   at::CallbackHandle callback_;
   std::optional<at::CallbackHandle> node_callback_;

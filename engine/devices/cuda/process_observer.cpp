@@ -17,9 +17,10 @@ namespace {
 
 class ProcessObserver {
  public:
-  explicit ProcessObserver(GpuOperators& gpu) : gpu_(gpu), host_work_(gpu) {}
+  explicit ProcessObserver(VirtualGpu& gpu) : gpu_(gpu), values_(gpu), host_work_(gpu) {}
 
   GpuOperators& gpu() { return gpu_; }
+  KnownValues& values() { return values_; }
   HostWorkTeller& host_work() { return host_work_; }
 
   void note_value_read(std::string_view op) {
@@ -33,6 +34,7 @@ class ProcessObserver {
 
  private:
   GpuOperators& gpu_;
+  KnownValues values_;
   HostWorkTeller host_work_;
   std::mutex mutex_;
   std::set<std::string> value_reads_;
@@ -43,16 +45,18 @@ class ProcessObserver {
 ProcessObserver* the_observer = nullptr;
 
 std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op) {
-  auto context = std::make_unique<ObservedOp>(op, the_observer->gpu(), true);
-  if (has_shape_by_values(op)) the_observer->note_value_read(op.name());
+  auto context = std::make_unique<ObservedOp>(op, the_observer->gpu(), the_observer->values(), true);
+  if (context->has_unknown_shape(op)) the_observer->note_value_read(op.name());
   the_observer->host_work().begin_op(op);
   the_observer->gpu().begin_op(context->call());
   return context;
 }
 
-void ends(const at::RecordFunction&, at::ObserverContext* context) {
-  const auto& op = static_cast<const ObservedOp&>(*context);
-  if (op.has_read_unknown_values(the_observer->gpu())) the_observer->note_value_read(op.call().name);
+void ends(const at::RecordFunction& op, at::ObserverContext* context) {
+  const auto& observed = static_cast<const ObservedOp&>(*context);
+  if (observed.has_read_unknown_values(the_observer->gpu()))
+    the_observer->note_value_read(observed.call().name);
+  the_observer->values().end_op(observed.known(), op);
   the_observer->gpu().end_op();
   the_observer->host_work().end_op();
 }
@@ -79,8 +83,10 @@ void observe_process(VirtualGpu& gpu) {
   for (int device = 0; device < devices; ++device)
     AllocationBooks::of_device(static_cast<c10::DeviceIndex>(device), static_cast<Bytes>(total))
         .set_watcher(&gpu);
-  at::addGlobalCallback(
-      at::RecordFunctionCallback(&begins, &ends).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  at::addGlobalCallback(at::RecordFunctionCallback(&begins, &ends)
+                            .needsInputs(true)
+                            .needsOutputs(true)
+                            .scopes({at::RecordScope::FUNCTION}));
   at::addGlobalCallback(
       at::RecordFunctionCallback(&node_begins, &node_ends).scopes({at::RecordScope::BACKWARD_FUNCTION}));
 }

@@ -54,6 +54,13 @@ void VirtualDevice::free_host(std::byte* buffer, Bytes bytes) {
   CudaDevice::free_host(buffer, bytes);
 }
 
+Device::Event VirtualDevice::copy(CopyQueue queue, const CopyRequest& request) {
+  const Event event = CudaDevice::copy(queue, request);
+  if (request.direction == CopyDirection::kD2h) ops_.values().copied_out(request.to, request.from);
+  if (request.direction == CopyDirection::kH2d) ops_.values().copied_back(request.to, request.from);
+  return event;
+}
+
 Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to,
                                               std::int64_t tag) {
   gpu_.take_side_work();
@@ -64,6 +71,7 @@ Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor&
   staging.host_ns -= gpu_.link().launch_ns;
   staging.path_ns = staging.host_ns + staging.stream_ns;
   note_staging(queue, staging);
+  ops_.values().copied_out(to, from);
   return event;
 }
 

@@ -29,6 +29,7 @@ class VirtualDevice final : public CudaDevice {
   void free_host(std::byte* buffer, Bytes bytes) override;
   /// Returns the link of the profile.
   std::optional<Link> known_link() const override { return gpu_.link(); }
+  Event copy(CopyQueue queue, const CopyRequest& request) override;
   Event copy_out_densely(CopyQueue queue, const at::Tensor& from, std::byte* to, std::int64_t tag) override;
   /// Opens a modelled disk. In functional mode it opens a real one too.
   void open_disk(const DiskRequest& request) override;

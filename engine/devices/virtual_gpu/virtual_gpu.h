@@ -29,8 +29,8 @@ struct VirtualGpuOptions {
   std::uint64_t seed = 0;
   /// Devices that the process sees: those of a node, for one rank of many. It may use one of them.
   int devices = 1;
-  /// Where the host reads how a mixture of experts routes, each expert has equally many tokens: see
-  /// BalancedExperts. Otherwise it reads zeros.
+  /// The experts that a router chooses are taken to get equally many tokens: see KnownValues. Otherwise the
+  /// choice is not known.
   bool assumes_balanced_experts = false;
   std::optional<ClusterProfile> cluster{};  ///< links between ranks; nullopt: those usual for the profile
   /// Called once for each CUDA function that was called but is not implemented, with its name. May be empty.
@@ -82,6 +82,27 @@ class GpuOperators {
   virtual std::int64_t unknown_reads() const = 0;
 };
 
+/// Contents of device memory that are known although kernels compute nothing. Whoever knows what operators
+/// do sets and forgets them.
+class GpuValues {
+ public:
+  virtual ~GpuValues() = default;
+  /// Returns VirtualGpuOptions::assumes_balanced_experts.
+  virtual bool assumes_balanced_experts() const = 0;
+  /// Returns the contents; an empty vector if some of them are unknown, or if they are more than
+  /// SmallValues::kLargest. May wait for another rank that sends them.
+  virtual std::vector<char> read_values(const void* from, Bytes bytes) = 0;
+  /// Sets contents that are known until something else is written there, by calls of CUDA or by
+  /// forget_values.
+  virtual void set_values(const void* to, const std::vector<char>& contents) = 0;
+  virtual void forget_values(const void* from, Bytes bytes) = 0;
+  /// Sets the number that the host reads, until the next call, where it reads an unknown number of up to 8
+  /// bytes; nullopt: it reads zero.
+  virtual void answer_reads(std::optional<std::int64_t> number) = 0;
+  /// Returns how many kernels were launched outside of operators. What they have written is not known.
+  virtual std::int64_t launches_outside_operators() const = 0;
+};
+
 /// Clocks of the virtual GPU. Launches and synchronisation advance them.
 class GpuClocks {
  public:
@@ -131,7 +152,11 @@ class GpuFindings {
 /// Interface of the virtual GPU for offprof and the engine, in addition to the CUDA API. The implementation
 /// lives in the stand-in libraries. Called by one thread at a time, as autograd calls the CUDA API. Code that
 /// needs one concern takes that interface alone.
-class VirtualGpu : public GpuOperators, public GpuBlocks, public GpuClocks, public GpuFindings {
+class VirtualGpu : public GpuOperators,
+                   public GpuValues,
+                   public GpuBlocks,
+                   public GpuClocks,
+                   public GpuFindings {
  public:
   /// Sets the options. Call it before the first CUDA call; tests may call it again when nothing of the device
   /// is in use.

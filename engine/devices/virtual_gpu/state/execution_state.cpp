@@ -14,8 +14,7 @@ void ExecutionState::restart(VirtualGpuOptions new_options) {
   values = {};
   races.reset();
   functional_mode.reset();
-  experts.reset();
-  if (options.assumes_balanced_experts) experts.emplace();
+  answer.reset();
   if (options.checks_streams) races.emplace();
   if (options.functional_mode) functional_mode.emplace(options.seed);
 }

@@ -11,7 +11,6 @@
 #include "engine/devices/virtual_gpu/state/gpu_observer.h"
 #include "engine/devices/virtual_gpu/state/requested_free.h"
 #include "engine/devices/virtual_gpu/state/virtual_time.h"
-#include "engine/devices/virtual_gpu/values/balanced_experts.h"
 #include "engine/devices/virtual_gpu/values/small_values.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
@@ -44,7 +43,7 @@ struct ExecutionState {
   RequestedFree requested_free;
   SmallValues values;                                 ///< outside functional mode
   std::int64_t unknown_reads = 0;                     ///< see GpuOperators
-  std::optional<BalancedExperts> experts;             ///< empty if nothing is assumed of them
+  std::optional<std::int64_t> answer;                 ///< see GpuValues::answer_reads
   std::string peer_problem;                           ///< the last problem with other ranks; empty: none
   std::optional<StreamRace> races;                    ///< empty if streams are not checked
   std::optional<FunctionalModeWork> functional_mode;  ///< empty outside functional mode

@@ -259,7 +259,7 @@ void GpuCollectives::move(StreamId stream, void* to, const void* from, Bytes byt
   if (state_.functional_mode) {
     state_.functional_mode->copy(stream, to, from, bytes);
   } else {
-    state_.values.copy(to, from, bytes);
+    state_.values.copy(to, from, bytes, SmallValues::Known::kUntilWritten);
   }
 }
 
@@ -272,7 +272,7 @@ void GpuCollectives::reduce(StreamId stream, const Communicator& communicator, c
       (same_of_equal(call.reduction) ||
        (call.reduction == Reduction::kSum && sum_equal(numbers, call.type, communicator.group.ranks)));
   if (is_known) {
-    state_.values.write(call.receive, numbers.data(), bytes);
+    state_.values.write(call.receive, numbers.data(), bytes, SmallValues::Known::kUntilWritten);
   } else {
     state_.values.forget(call.receive, bytes);
   }

@@ -91,12 +91,12 @@ bool GpuCopies::reads_back_a_value(StreamId stream, CopyEnd to, CopyEnd from, By
          streams_.has_kernels(stream);
 }
 
-/// Returns the number of that size which the host reads, if it can be assumed. Numbers are little-endian.
-std::vector<char> GpuCopies::assumed_number(Bytes bytes) {
-  const auto number = state_.experts->read_number();
-  if (!number) return {};
+/// Returns the number of that size which the host reads in the place of an unknown one; an empty vector if
+/// there is none. Numbers are little-endian.
+std::vector<char> GpuCopies::answer_of(Bytes bytes) const {
+  if (!state_.answer || bytes > kNumberBytes) return {};
   std::vector<char> value(static_cast<std::size_t>(bytes));
-  std::memcpy(value.data(), &*number, std::min(value.size(), sizeof *number));
+  std::memcpy(value.data(), &*state_.answer, std::min(value.size(), sizeof *state_.answer));
   return value;
 }
 
@@ -109,7 +109,7 @@ void GpuCopies::carry_value(CopyEnd to, CopyEnd from, Bytes bytes) {
     return;
   }
   std::vector<char> value = state_.values.read(from.address, bytes);
-  if (state_.experts && value.empty() && bytes <= kNumberBytes) value = assumed_number(bytes);
+  if (value.empty()) value = answer_of(bytes);
   if (value.empty()) ++state_.unknown_reads;
   if (bytes > SmallValues::kLargest) return;
   value.resize(static_cast<std::size_t>(bytes));

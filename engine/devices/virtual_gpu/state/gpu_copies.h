@@ -38,7 +38,7 @@ class GpuCopies {
 
  private:
   void copy_on_host(StreamId stream, const CopyRows& rows);
-  std::vector<char> assumed_number(Bytes bytes);
+  std::vector<char> answer_of(Bytes bytes) const;
   void carry_value(CopyEnd to, CopyEnd from, Bytes bytes);
   void copy_row(StreamId stream, CopyEnd to, CopyEnd from, Bytes bytes, bool is_staged);
   void report(StreamId stream, MemoryPlace to, MemoryPlace from, Bytes bytes, TimeSpan span) const;

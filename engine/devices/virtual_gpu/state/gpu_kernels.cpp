@@ -52,18 +52,12 @@ void GpuKernels::spend_host_time(HostWork work) {
 void GpuKernels::begin_op(const OpCall& op) {
   const GpuLock lock(state_.mutex);
   ops().begin(op);
-  if (state_.experts) state_.experts->begin_op(op);
   if (state_.races) state_.races->set_op(op.name);
 }
 
 void GpuKernels::end_op() {
   const GpuLock lock(state_.mutex);
   ops().end();
-  if (const auto known = state_.experts ? state_.experts->end_op() : std::nullopt) {
-    const auto* const bytes = reinterpret_cast<const char*>(known->numbers.data());
-    const std::size_t size = known->numbers.size() * sizeof(std::int64_t);
-    state_.values.keep(known->address, std::vector<char>(bytes, bytes + size));
-  }
   if (state_.races) state_.races->set_op(ops().innermost_name());
 }
 
@@ -98,9 +92,16 @@ void GpuKernels::run(StreamId stream, const KernelLaunch& launch, std::string_vi
   OpStack::Frame& frame = ops().empty() ? outside : ops().innermost();
   const KernelTime time = cost_->time_of(launch, frame.op, frame.allocated, !frame.has_launched);
   run_for(stream, launch, symbol, time.duration);
-  state_.values.forget_all();  // the memory that the kernel writes is not known
+  forget_written();
   count_time(time.source);
   if (!launch.argument_bytes) frame.has_launched = true;
+}
+
+/// Forgets what a kernel may have written: the operator it belongs to tells about its results.
+void GpuKernels::forget_written() {
+  if (!ops().empty()) return state_.values.forget_at_kernel();
+  state_.values.forget_all();
+  ++launches_outside_operators_;
 }
 
 void GpuKernels::run_for(StreamId stream, std::string_view name, Nanoseconds duration) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -51,6 +52,8 @@ class GpuKernels {
   /// stream exists.
   void run_for(StreamId stream, std::string_view name, Nanoseconds duration);
 
+  /// See GpuValues. Does not lock.
+  std::int64_t launches_outside_operators() const { return launches_outside_operators_; }
   /// Counts of launches; see VirtualGpu.
   std::int64_t launches() const;
   std::map<std::string, std::int64_t> launches_by_kernel() const;
@@ -68,6 +71,7 @@ class GpuKernels {
   void run_for(StreamId stream, const KernelLaunch& launch, std::string_view symbol, Nanoseconds duration);
   /// Returns the host's time for a launch that the calling thread makes now.
   Nanoseconds launch_ns();
+  void forget_written();
   void count_time(TimeSource source);
 
   ExecutionState& state_;
@@ -76,6 +80,7 @@ class GpuKernels {
   std::optional<KernelCost> cost_;          ///< empty before the first restart
   std::map<std::thread::id, OpStack> ops_;  ///< operators may run on several threads at once
   LaunchTimes launch_times_;
+  std::atomic<std::int64_t> launches_outside_operators_ = 0;
 };
 
 }  // namespace offprof

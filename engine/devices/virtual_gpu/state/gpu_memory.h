@@ -68,7 +68,11 @@ class GpuMemory {
 
   /// Adds or removes a block that a caching allocator has handed out. The caller holds the lock.
   void add_block(const void* block, Bytes bytes) { blocks_[static_cast<const char*>(block)] = bytes; }
-  void remove_block(const void* block) { blocks_.erase(static_cast<const char*>(block)); }
+  /// Removes the block. Returns its size; 0 if there was none.
+  Bytes remove_block(const void* block) {
+    const auto removed = blocks_.extract(static_cast<const char*>(block));
+    return removed.empty() ? 0 : removed.mapped();
+  }
 
   /// Takes the profile's memory without that of the context as the limit, and backs new memory as the mode
   /// requires. The caller holds the lock.

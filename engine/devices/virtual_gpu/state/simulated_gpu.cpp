@@ -50,7 +50,7 @@ Link SimulatedGpu::link() const {
 void SimulatedGpu::block_allocated(const void* block, Bytes bytes, void* stream) {
   const GpuLock lock(state_.mutex);
   kernels_.add_allocated(block, bytes);
-  if (state_.experts) state_.experts->block_allocated(block);
+  state_.values.forget(block, bytes);
   memory_.add_block(block, bytes);
   if (state_.races) state_.races->block_allocated(block, bytes, stream);
 }
@@ -58,8 +58,7 @@ void SimulatedGpu::block_allocated(const void* block, Bytes bytes, void* stream)
 void SimulatedGpu::block_freed(const void* block) {
   const GpuLock lock(state_.mutex);
   state_.requested_free.end();
-  memory_.remove_block(block);
-  state_.values.forget_block(block);
+  state_.values.forget(block, memory_.remove_block(block));
   if (state_.races) state_.races->block_freed(block);
 }
 
@@ -98,6 +97,27 @@ Work SimulatedGpu::take_work() {
 Work SimulatedGpu::take_side_work() {
   const GpuLock lock(state_.mutex);
   return state_.time.take_side_work();
+}
+
+std::vector<char> SimulatedGpu::read_values(const void* from, Bytes bytes) {
+  const GpuLock lock(state_.mutex);
+  return state_.values.read(from, bytes);
+}
+
+void SimulatedGpu::set_values(const void* to, const std::vector<char>& contents) {
+  const GpuLock lock(state_.mutex);
+  state_.values.write(to, contents.data(), static_cast<Bytes>(contents.size()),
+                      SmallValues::Known::kUntilWritten);
+}
+
+void SimulatedGpu::forget_values(const void* from, Bytes bytes) {
+  const GpuLock lock(state_.mutex);
+  state_.values.forget(from, bytes);
+}
+
+void SimulatedGpu::answer_reads(std::optional<std::int64_t> number) {
+  const GpuLock lock(state_.mutex);
+  state_.answer = number;
 }
 
 std::int64_t SimulatedGpu::unknown_reads() const {

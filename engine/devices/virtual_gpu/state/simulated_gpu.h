@@ -61,6 +61,12 @@ class SimulatedGpu final : public VirtualGpu {
   Work take_work() override;
   Work take_side_work() override;
   std::int64_t unknown_reads() const override;
+  bool assumes_balanced_experts() const override { return state_.options.assumes_balanced_experts; }
+  std::vector<char> read_values(const void* from, Bytes bytes) override;
+  void set_values(const void* to, const std::vector<char>& contents) override;
+  void forget_values(const void* from, Bytes bytes) override;
+  void answer_reads(std::optional<std::int64_t> number) override;
+  std::int64_t launches_outside_operators() const override { return kernels_.launches_outside_operators(); }
   void note_stream_commands(bool noted) override;
   std::vector<StreamCommand> take_stream_commands() override;
   Link link() const override;

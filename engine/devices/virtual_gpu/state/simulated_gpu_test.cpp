@@ -124,6 +124,44 @@ TEST_F(SimulatedGpuTest, CountsTheReadsOfDataThatIsNotKnown) {
   EXPECT_EQ(gpu.unknown_reads(), 2);
 }
 
+TEST_F(SimulatedGpuTest, KnowsValuesThatItIsToldUntilAKernelOutsideOfOperators) {
+  void* const device = address_space(kMiB);
+  const std::vector<char> values(8, 5);
+  const OpCall op{.name = "aten::add"};
+  gpu.set_values(device, values);
+  gpu.begin_op(op);
+  launch();
+  gpu.end_op();
+  EXPECT_EQ(gpu.read_values(device, 8), values);
+  EXPECT_EQ(gpu.launches_outside_operators(), 0);
+  launch();
+  EXPECT_EQ(gpu.read_values(device, 8), std::vector<char>{});
+  EXPECT_EQ(gpu.launches_outside_operators(), 1);
+}
+
+TEST_F(SimulatedGpuTest, ForgetsValuesOfBlocksThatAreFreedOrAllocatedAnew) {
+  void* const device = address_space(kMiB);
+  const std::vector<char> values(8, 5);
+  gpu.block_allocated(device, 512, nullptr);
+  gpu.set_values(device, values);
+  gpu.block_freed(device);
+  EXPECT_EQ(gpu.read_values(device, 8), std::vector<char>{});
+  gpu.set_values(device, values);
+  gpu.block_allocated(device, 512, nullptr);
+  EXPECT_EQ(gpu.read_values(device, 8), std::vector<char>{});
+}
+
+TEST_F(SimulatedGpuTest, AnswersReadsOfUnknownNumbers) {
+  void* const device = address_space(kMiB);
+  std::int64_t read = -1;
+  gpu.answer_reads(768);
+  gpu.copies().copy(stream, row(&read, device, sizeof read), HostWaits::kUntilDone);
+  EXPECT_EQ(read, 768);
+  gpu.answer_reads(std::nullopt);
+  gpu.copies().copy(stream, row(&read, device, sizeof read), HostWaits::kUntilDone);
+  EXPECT_EQ(read, 0);
+}
+
 TEST_F(SimulatedGpuTest, WaitsForPageableCopiesButNotForPinnedOnes) {
   void* const device = address_space(kMiB);
   gpu.copies().copy(stream, row(pinned_memory(kMiB), device, kMiB), HostWaits::kNever);

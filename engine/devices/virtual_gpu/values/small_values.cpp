@@ -6,13 +6,14 @@
 
 namespace offprof {
 
-void SmallValues::write(const void* to, const void* host, Bytes bytes) {
+void SmallValues::write(const void* to, const void* host, Bytes bytes, Known known) {
   forget(to, bytes);
   if (bytes <= 0 || bytes > kLargest) return;
   if (sum_ + bytes > kLargestSum) forget_all();
   const auto* const begin = static_cast<const char*>(host);
-  pieces_.emplace(static_cast<const char*>(to), std::vector<char>(begin, begin + bytes));
+  pieces_.emplace(static_cast<const char*>(to), Piece{std::vector<char>(begin, begin + bytes), known});
   sum_ += bytes;
+  forgets_at_kernel_ = forgets_at_kernel_ || known == Known::kUntilKernel;
 }
 
 void SmallValues::fill(const void* to, int value, Bytes bytes) {
@@ -24,12 +25,12 @@ void SmallValues::fill(const void* to, int value, Bytes bytes) {
   }
 }
 
-void SmallValues::copy(const void* to, const void* from, Bytes bytes) {
+void SmallValues::copy(const void* to, const void* from, Bytes bytes, Known known) {
   const std::vector<char> contents = read(from, bytes);
   if (contents.empty()) {
     forget(to, bytes);
   } else {
-    write(to, contents.data(), bytes);
+    write(to, contents.data(), bytes, known);
   }
 }
 
@@ -53,9 +54,8 @@ std::vector<char> SmallValues::read(const void* from, Bytes bytes) {
     const auto [address, later] = *found;
     later_.erase(found);
     const std::vector<char> come = later.contents();
-    write(address, come.data(), static_cast<Bytes>(come.size()));
+    write(address, come.data(), static_cast<Bytes>(come.size()), Known::kUntilWritten);
   }
-  if (contents = read_kept(static_cast<const char*>(from), bytes); !contents.empty()) return contents;
   if (pieces_.empty()) return contents;
   const auto* at = static_cast<const char*>(from);
   const char* const end = at + bytes;
@@ -63,11 +63,12 @@ std::vector<char> SmallValues::read(const void* from, Bytes bytes) {
   if (piece == pieces_.begin()) return contents;
   for (--piece; at < end; ++piece) {
     if (piece == pieces_.end() || piece->first > at) return {};
-    const char* const piece_end = piece->first + piece->second.size();
+    const std::vector<char>& known = piece->second.contents;
+    const char* const piece_end = piece->first + known.size();
     if (piece_end <= at) return {};
     const char* const until = std::min(end, piece_end);
-    contents.insert(contents.end(), piece->second.begin() + (at - piece->first),
-                    piece->second.begin() + (until - piece->first));
+    contents.insert(contents.end(), known.begin() + (at - piece->first),
+                    known.begin() + (until - piece->first));
     at = until;
   }
   return contents;
@@ -79,7 +80,6 @@ void SmallValues::forget(const void* from, Bytes bytes) {
   for (auto found = overlapping(static_cast<const char*>(from), bytes); found != later_.end();
        found = overlapping(static_cast<const char*>(from), bytes))
     later_.erase(found);
-  forget_kept(static_cast<const char*>(from), bytes);
   if (pieces_.empty()) return;
   const auto* const begin = static_cast<const char*>(from);
   const char* const end = begin + bytes;
@@ -87,43 +87,31 @@ void SmallValues::forget(const void* from, Bytes bytes) {
   if (piece != pieces_.begin()) --piece;
   while (piece != pieces_.end() && piece->first < end) {
     const char* const at = piece->first;
-    const std::vector<char> contents = std::move(piece->second);
-    const char* const piece_end = at + contents.size();
+    const char* const piece_end = at + piece->second.contents.size();
     if (piece_end <= begin) {
-      piece->second = contents;
       ++piece;
       continue;
     }
+    const auto [contents, known] = std::move(piece->second);
     piece = pieces_.erase(piece);
     sum_ -= static_cast<Bytes>(contents.size());
     if (at < begin) {
-      pieces_.emplace(at, std::vector<char>(contents.begin(), contents.begin() + (begin - at)));
+      pieces_.emplace(at, Piece{{contents.begin(), contents.begin() + (begin - at)}, known});
       sum_ += begin - at;
     }
     if (piece_end > end) {
-      pieces_.emplace(end, std::vector<char>(contents.end() - (piece_end - end), contents.end()));
+      pieces_.emplace(end, Piece{{contents.end() - (piece_end - end), contents.end()}, known});
       sum_ += piece_end - end;
     }
   }
 }
 
-void SmallValues::keep(const void* to, std::vector<char> contents) {
-  forget(to, static_cast<Bytes>(contents.size()));
-  kept_[static_cast<const char*>(to)] = std::move(contents);
-}
-
-std::vector<char> SmallValues::read_kept(const char* from, Bytes bytes) const {
-  const auto after = kept_.upper_bound(from);
-  if (after == kept_.begin()) return {};
-  const auto& [begin, contents] = *std::prev(after);
-  if (from + bytes > begin + contents.size()) return {};
-  return {contents.begin() + (from - begin), contents.begin() + (from - begin) + bytes};
-}
-
-/// A piece that is partly written is forgotten as a whole.
-void SmallValues::forget_kept(const char* from, Bytes bytes) {
-  std::erase_if(kept_, [&](const auto& piece) {
-    return piece.first < from + bytes && from < piece.first + piece.second.size();
+void SmallValues::forget_at_kernel() {
+  if (!std::exchange(forgets_at_kernel_, false)) return;
+  std::erase_if(pieces_, [&](const auto& piece) {
+    if (piece.second.known != Known::kUntilKernel) return false;
+    sum_ -= static_cast<Bytes>(piece.second.contents.size());
+    return true;
   });
 }
 

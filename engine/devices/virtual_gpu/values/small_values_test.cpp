@@ -63,18 +63,20 @@ TEST_F(SmallValuesTest, CopiesKnownContentsAndForgetsTheTargetOfOthers) {
   EXPECT_EQ(read(52, 1), "z");
 }
 
-TEST_F(SmallValuesTest, KeepsContentsUntilTheBlockIsFreedOrWritten) {
-  values.keep(memory + 10, {'a', 'b', 'c', 'd'});
-  values.forget_all();
+TEST_F(SmallValuesTest, KnowsContentsUntilAKernelOrUntilTheyAreWritten) {
+  write(0, "xyz");
+  values.write(memory + 10, "abcd", 4, SmallValues::Known::kUntilWritten);
+  values.forget_at_kernel();
+  EXPECT_EQ(read(0, 3), "");
   EXPECT_EQ(read(10, 4), "abcd");
-  EXPECT_EQ(read(12, 1), "c");
-  EXPECT_EQ(read(12, 3), "");
   write(11, "x");
-  EXPECT_EQ(read(11, 1), "x");
-  EXPECT_EQ(read(10, 1), "");
-  values.keep(memory + 10, {'a', 'b'});
-  values.forget_block(memory + 10);
-  EXPECT_EQ(read(10, 2), "");
+  EXPECT_EQ(read(10, 4), "axcd");
+  values.forget_at_kernel();
+  EXPECT_EQ(read(10, 1), "a");
+  EXPECT_EQ(read(11, 1), "");
+  EXPECT_EQ(read(12, 2), "cd");
+  values.forget_all();
+  EXPECT_EQ(read(12, 2), "");
 }
 
 TEST_F(SmallValuesTest, Fills) {

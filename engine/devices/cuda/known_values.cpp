@@ -1,0 +1,501 @@
+#include "engine/devices/cuda/known_values.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "engine/devices/virtual_gpu/values/small_values.h"
+
+namespace offprof {
+namespace {
+
+template <std::size_t N>
+bool is_one_of(std::string_view name, const std::array<std::string_view, N>& names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// Operators that read the number of elements they find.
+constexpr std::array<std::string_view, 5> kFindElements = {"aten::nonzero", "aten::_unique", "aten::_unique2",
+                                                           "aten::unique_dim", "aten::unique_consecutive"};
+/// Operators that overwrite all of their first operand.
+constexpr std::array<std::string_view, 3> kOverwrite = {"aten::copy_", "aten::fill_", "aten::zero_"};
+/// Operators that change a tensor but no contents.
+constexpr std::array<std::string_view, 3> kKeepContents = {"aten::set_", "aten::resize_",
+                                                           "aten::record_stream"};
+
+/// Runs operators on the CPU as plain functions: without autograd, autocast, modes of Python and observers.
+class OnlyTheCpu {
+  at::DisableRecordFunctionGuard unobserved_;
+  c10::impl::ForceDispatchKeyGuard plain_{
+      c10::DispatchKeySet(c10::DispatchKey::BackendSelect),
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::python_ks};
+};
+
+/// Returns true for a tensor whose elements are in memory as its strides say, rather than a wrapper of
+/// others.
+bool is_plain(const at::Tensor& tensor) {
+  constexpr auto kWrappers = c10::python_ks | c10::functorch_transforms_ks | c10::functorch_batched_ks |
+                             c10::DispatchKeySet({c10::DispatchKey::Functionalize, c10::DispatchKey::Negative,
+                                                  c10::DispatchKey::Conjugate, c10::DispatchKey::ZeroTensor});
+  return tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
+         !tensor.key_set().has_any(kWrappers);
+}
+
+bool covers_its_storage(const at::Tensor& tensor) {
+  return tensor.is_non_overlapping_and_dense() && tensor.nbytes() == tensor.storage().nbytes();
+}
+
+c10::Storage new_storage(std::size_t bytes) {
+  return {c10::Storage::use_byte_size_t(), c10::SymInt(static_cast<std::int64_t>(bytes)),
+          c10::GetCPUAllocator(), false};
+}
+
+c10::Storage copy_of(const c10::Storage& storage) {
+  c10::Storage copy = new_storage(storage.nbytes());
+  std::memcpy(copy.mutable_data(), storage.data(), storage.nbytes());
+  return copy;
+}
+
+/// Returns the tensor that has the same place in `storage` as `tensor` has in its own; undefined: it would
+/// reach beyond its end.
+at::Tensor view_like(const c10::Storage& storage, const at::Tensor& tensor) {
+  std::int64_t last = tensor.storage_offset();
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  if ((last + 1) * static_cast<std::int64_t>(tensor.element_size()) >
+      static_cast<std::int64_t>(storage.nbytes()))
+    return {};
+  return at::empty({0}, at::TensorOptions(tensor.scalar_type()))
+      .set_(storage, tensor.storage_offset(), tensor.sizes(), tensor.strides());
+}
+
+const void* begin_of(const at::Tensor& tensor) {
+  return tensor.storage().data();
+}
+
+/// Calls `use` for each defined tensor in the value.
+template <typename Use>
+void for_each_tensor(const c10::IValue& value, const Use& use) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) use(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, use);
+  }
+}
+
+/// Returns true if the operator's results are views of its operands.
+bool returns_views(const c10::FunctionSchema& schema) {
+  return std::ranges::any_of(schema.returns(), [](const c10::Argument& result) {
+    return result.alias_info() != nullptr && !result.alias_info()->isWrite();
+  });
+}
+
+/// Returns true if the operator's own kernels write its results. Others call operators for that.
+bool has_kernels(const c10::OperatorHandle& handle, std::string_view name) {
+  return handle.hasKernelForDispatchKey(c10::DispatchKey::CUDA) || name == "aten::copy_";
+}
+
+/// Returns the choices that KnownValues describes: `count` of the experts in each row of the scores.
+at::Tensor balanced_choices(const at::Tensor& scores, std::int64_t count, bool has_last_dimension) {
+  const OnlyTheCpu guard;
+  const std::int64_t experts = scores.size(-1);
+  std::vector<std::int64_t> sizes = scores.sizes().vec();
+  sizes.back() = count;
+  if (!has_last_dimension) sizes.pop_back();
+  return at::arange(scores.numel() / experts * count, at::TensorOptions(at::kLong))
+      .remainder(experts)
+      .reshape(sizes);
+}
+
+bool is_last_dimension(const at::Tensor& tensor, const c10::IValue& dimension) {
+  return dimension.isInt() && (dimension.toInt() == -1 || dimension.toInt() == tensor.dim() - 1);
+}
+
+/// Returns the results of a router's choice; an empty vector if the operator is none.
+std::vector<at::Tensor> assumed_choices(std::string_view name, const at::RecordFunction& op) {
+  const auto inputs = op.inputs();
+  if (inputs.size() < 2 || !inputs[0].isTensor()) return {};
+  const at::Tensor& scores = inputs[0].toTensor();
+  if (!scores.defined() || !scores.is_cuda() || !is_plain(scores) || !scores.is_floating_point() ||
+      scores.dim() < 2 || scores.numel() == 0)
+    return {};
+  if (name == "aten::topk" && inputs.size() >= 3 && inputs[1].isInt() && is_last_dimension(scores, inputs[2]))
+    return {at::Tensor(), balanced_choices(scores, inputs[1].toInt(), true)};
+  const bool is_max = name == "aten::max", is_argmax = name == "aten::argmax";
+  if ((!is_max && !is_argmax) || inputs.size() < 3 || !is_last_dimension(scores, inputs[1])) return {};
+  const at::Tensor choices = balanced_choices(scores, 1, inputs[2].isBool() && inputs[2].toBool());
+  return is_max ? std::vector{at::Tensor(), choices} : std::vector{choices};
+}
+
+/// Returns true if other ranks may have sent the contents: integers, which programs decide by.
+bool may_be_of_peers(const at::Tensor& tensor) {
+  return static_cast<Bytes>(tensor.storage().nbytes()) <= SmallValues::kLargest &&
+         at::isIntegralType(tensor.scalar_type(), true);
+}
+
+/// The CPU has no histogram of integers.
+void histogram_of_integers(std::vector<c10::IValue>& stack) {
+  const at::Tensor numbers = stack[0].toTensor();
+  stack = {at::histc(numbers.to(at::kDouble), stack[1].toInt(), stack[2].toScalar(), stack[3].toScalar())
+               .to(numbers.scalar_type())};
+}
+
+}  // namespace
+
+const KnownValues::Kind& KnownValues::kind_of(const at::RecordFunction& op) {
+  static const Kind kNoOperator;
+  if (const auto found = kinds_.find(op.name()); found != kinds_.end()) return found->second;
+  const auto full_name = op.operator_name();
+  if (!full_name) return kNoOperator;
+  const auto handle = c10::Dispatcher::singleton().findSchema(*full_name);
+  if (!handle) return kNoOperator;
+  Kind& kind = kinds_[op.name()];
+  kind.handle = handle;
+  const std::string_view name = full_name->name;
+  const c10::FunctionSchema& schema = kind.handle->schema();
+  kind.is_collective = name.starts_with("c10d::");
+  kind.is_of_torch = name.starts_with("aten::");
+  kind.writes_results = !kind.is_collective && !returns_views(schema) && !is_one_of(name, kKeepContents) &&
+                        !name.starts_with("_c10d_functional") &&  // calls operators of c10d
+                        (!kind.is_of_torch || has_kernels(*kind.handle, name));
+  kind.is_random = kind.handle->hasTag(at::Tag::nondeterministic_seeded);
+  kind.finds_elements = is_one_of(name, kFindElements);
+  for (const c10::Argument& argument : schema.arguments()) {
+    const bool is_written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+    kind.uses.push_back(argument.is_out() ? Use::kIsResult : is_written ? Use::kChanges : Use::kReads);
+  }
+  if (is_one_of(name, kOverwrite)) kind.uses.front() = Use::kOverwrites;
+  kind.has_out = std::ranges::find(kind.uses, Use::kIsResult) != kind.uses.end();
+  return kind;
+}
+
+KnownValues::Operator KnownValues::begin_op(const at::RecordFunction& op) {
+  Operator known;
+  const auto inputs = op.inputs();
+  const std::lock_guard turn(mutex_);
+  const Kind& kind = kind_of(op);
+  if ((!kind.writes_results && !kind.is_collective) || inputs.size() != kind.uses.size()) return known;
+  bool has_wrappers = false, is_on_device = false, may_be_known = true;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    for_each_tensor(inputs[i], [&](const at::Tensor& tensor) {
+      if (!tensor.is_cuda()) return;
+      is_on_device = true;
+      has_wrappers = has_wrappers || !is_plain(tensor);
+      if (has_wrappers) return;
+      may_be_known = may_be_known &&
+                     (kind.uses[i] == Use::kIsResult || kind.uses[i] == Use::kOverwrites || may_know(tensor));
+    });
+  if (has_wrappers) return {};
+  forget_after_launches();
+  known.sets_results = kind.writes_results;
+  if (!is_on_device) return known;
+  const std::string_view name = op.name();
+  if (kind.is_collective) {
+    gpu_may_know_ = true;
+    for (const c10::IValue& input : inputs)
+      for_each_tensor(input, [&](const at::Tensor& tensor) {
+        if (tensor.is_cuda()) hand_over(tensor);
+      });
+  } else if (name == "aten::_local_scalar_dense") {
+    known.knows_operands = find(inputs[0].toTensor()) != nullptr;
+    hand_over(inputs[0].toTensor());
+  } else if (name == "aten::copy_" && inputs[0].toTensor().is_cpu()) {
+    begin_copy_to_host(known, inputs[0].toTensor(), inputs[1].toTensor());
+  } else {
+    if (may_be_known && kind.is_of_torch && !kind.is_random) compute(known, kind, op);
+    if (!known.knows_operands && gpu_.assumes_balanced_experts()) known.results = assumed_choices(name, op);
+  }
+  if (known.knows_operands && kind.finds_elements) {
+    gpu_.answer_reads(known.results.at(0).size(0));
+    known.answers_reads = true;
+  }
+  forget_written(kind, inputs);
+  return known;
+}
+
+/// Forgets what an operator writes, before it does: copies within it may bring contents that the GPU knows.
+void KnownValues::forget_written(const Kind& kind, c10::ArrayRef<const c10::IValue> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (kind.uses[i] == Use::kReads && !kind.is_collective) continue;
+    for_each_tensor(inputs[i], [&](const at::Tensor& tensor) {
+      if (!tensor.is_cuda()) return;
+      forget(begin_of(tensor));
+      // The GPU knows what a collective gives and brings.
+      const auto bytes = static_cast<Bytes>(tensor.storage().nbytes());
+      if (gpu_may_know_ && !kind.is_collective && bytes > 0) gpu_.forget_values(begin_of(tensor), bytes);
+    });
+  }
+}
+
+void KnownValues::begin_copy_to_host(Operator& known, const at::Tensor& to, const at::Tensor& from) {
+  const OnlyTheCpu guard;
+  known.host = to;
+  known.host_contents = contents_of(from);
+  known.knows_operands = known.host_contents.defined();
+}
+
+void KnownValues::hand_over(const at::Tensor& tensor) {
+  if (tensor.numel() == 0 || static_cast<Bytes>(tensor.nbytes()) > SmallValues::kLargest ||
+      !tensor.is_contiguous() || !contents_.contains(begin_of(tensor)))
+    return;
+  const OnlyTheCpu guard;
+  const at::Tensor contents = contents_of(tensor);
+  if (!contents.defined()) return;
+  const auto* const bytes = static_cast<const char*>(contents.const_data_ptr());
+  gpu_may_know_ = true;
+  gpu_.set_values(tensor.const_data_ptr(), {bytes, bytes + contents.nbytes()});
+}
+
+void KnownValues::compute(Operator& known, const Kind& kind, const at::RecordFunction& op) {
+  const OnlyTheCpu guard;
+  auto stack = operands_on_cpu(known, kind, op);
+  if (!stack) return known.changed.clear();
+  try {
+    if (std::string_view(op.name()) == "aten::histc" && !kind.has_out &&
+        at::isIntegralType(stack->at(0).toTensor().scalar_type(), true)) {
+      histogram_of_integers(*stack);
+    } else {
+      kind.handle->callBoxed(*stack);
+    }
+  } catch (const std::exception&) {  // the CPU lacks the operator, or refuses the operands
+    return known.changed.clear();
+  }
+  known.knows_operands = true;
+  const auto& returns = kind.handle->schema().returns();
+  known.results.resize(returns.size());
+  for (std::size_t i = 0; i < std::min(returns.size(), stack->size()); ++i)
+    if ((*stack)[i].isTensor() && (kind.has_out || returns[i].alias_info() == nullptr))
+      known.results[i] = (*stack)[i].toTensor();
+}
+
+std::optional<KnownValues::Stack> KnownValues::operands_on_cpu(Operator& known, const Kind& kind,
+                                                               const at::RecordFunction& op) {
+  const auto inputs = op.inputs();
+  Stack stack;
+  stack.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    auto operand = operand_on_cpu(known, inputs[i], kind.uses[i]);
+    if (!operand) return std::nullopt;
+    stack.push_back(*std::move(operand));
+  }
+  return stack;
+}
+
+std::optional<c10::IValue> KnownValues::operand_on_cpu(Operator& known, const c10::IValue& value, Use use) {
+  if (value.isTensor()) {
+    const at::Tensor tensor = tensor_on_cpu(known, value.toTensor(), use);
+    if (value.toTensor().defined() && !tensor.defined()) return std::nullopt;
+    return tensor;
+  }
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& item : value.toTensorVector()) {
+      list.push_back(tensor_on_cpu(known, item, use));
+      if (item.defined() && !list.get(list.size() - 1).defined()) return std::nullopt;
+    }
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const c10::IValue& item : value.toListRef()) {
+      if (!item.isTensor() || !item.toTensor().defined()) {
+        list.push_back(std::nullopt);
+        continue;
+      }
+      const at::Tensor tensor = tensor_on_cpu(known, item.toTensor(), use);
+      if (!tensor.defined()) return std::nullopt;
+      list.push_back(tensor);
+    }
+    return list;
+  }
+  if (value.isDevice()) return c10::IValue(c10::Device(at::kCPU));
+  if (value.isStorage() || value.isGenerator() || value.isObject() || value.isCapsule() || value.isPyObject())
+    return std::nullopt;
+  return value;
+}
+
+at::Tensor KnownValues::tensor_on_cpu(Operator& known, const at::Tensor& tensor, Use use) {
+  if (!tensor.defined()) return tensor;
+  if (!tensor.is_cuda()) {
+    const bool is_known =
+        use == Use::kReads && tensor.is_cpu() && is_plain(tensor) && !is_unknown_on_host(tensor);
+    return is_known ? tensor : at::Tensor();
+  }
+  if (use == Use::kReads) return contents_of(tensor);
+  const bool is_whole = tensor.numel() == 0 || covers_its_storage(tensor);
+  if (use == Use::kIsResult && is_whole) return at::empty({0}, at::TensorOptions(tensor.scalar_type()));
+  if (is_too_large(tensor)) return {};
+  if (tensor.storage().nbytes() == 0)
+    return at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
+  const auto changed =
+      std::ranges::find(known.changed, begin_of(tensor), [](const auto& entry) { return entry.first; });
+  if (changed != known.changed.end()) return view_like(changed->second.on_cpu, tensor);
+  const c10::Storage* const before = find(tensor);
+  if (before == nullptr && !(use == Use::kOverwrites && is_whole)) return {};
+  Contents contents{before == nullptr ? new_storage(tensor.storage().nbytes()) : copy_of(*before),
+                    tensor.storage().getWeakStorageImpl()};
+  const at::Tensor view = view_like(contents.on_cpu, tensor);
+  known.changed.emplace_back(begin_of(tensor), std::move(contents));
+  return view;
+}
+
+void KnownValues::end_op(const Operator& known, const at::RecordFunction& op) {
+  if (!known.sets_results) return;
+  const std::lock_guard turn(mutex_);
+  if (known.answers_reads) gpu_.answer_reads(std::nullopt);
+  for (const auto& [storage, contents] : known.changed) set(storage, contents);
+  if (known.host.defined()) {
+    if (known.host_contents.defined()) {
+      const OnlyTheCpu guard;
+      known.host.copy_(known.host_contents);
+    }
+    if (is_plain(known.host)) {
+      if (known.host_contents.defined()) {
+        unknown_on_host_.erase(begin_of(known.host));
+      } else {
+        unknown_on_host_.insert_or_assign(begin_of(known.host), known.host.storage().getWeakStorageImpl());
+      }
+    }
+    return;
+  }
+  const std::vector<c10::IValue>& outputs = op.outputs();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor contents = i < known.results.size() ? known.results[i] : at::Tensor();
+    for_each_tensor(outputs[i], [&](const at::Tensor& output) {
+      const bool is_changed = std::ranges::any_of(known.changed, [&](const auto& changed) {
+        return output.is_cuda() && changed.first == begin_of(output);
+      });
+      if (output.is_cuda() && is_plain(output) && !is_changed) store(output, contents);
+    });
+  }
+}
+
+void KnownValues::copied_out(const void* host, const void* device) {
+  const std::lock_guard turn(mutex_);
+  forget_after_launches();
+  const auto found = contents_.find(device);
+  const bool is_known = found != contents_.end() && (!found->second.of || !found->second.of->expired());
+  if (is_known) copied_out_[host] = found->second.on_cpu;
+  if (!is_known) copied_out_.erase(host);
+}
+
+void KnownValues::copied_out(const void* host, const at::Tensor& from) {
+  const std::lock_guard turn(mutex_);
+  const OnlyTheCpu guard;
+  forget_after_launches();
+  const at::Tensor contents = is_plain(from) ? contents_of(from) : at::Tensor();
+  if (!contents.defined()) {
+    copied_out_.erase(host);
+    return;
+  }
+  copied_out_[host] = contents.clone(at::MemoryFormat::Preserve).storage();
+}
+
+void KnownValues::copied_back(const void* device, const void* host) {
+  const std::lock_guard turn(mutex_);
+  const auto found = copied_out_.find(host);
+  if (found == copied_out_.end()) return forget(device);
+  set(device, {found->second});
+}
+
+bool KnownValues::is_too_large(const at::Tensor& tensor) const {
+  const bool has_routers = gpu_.assumes_balanced_experts();
+  const Bytes of_integers = has_routers ? kLargestIntegersOfRouters : kLargestOfIntegers;
+  const Bytes of_floats = has_routers ? kLargestFloatsOfRouters : kLargestOfFloats;
+  return static_cast<Bytes>(tensor.storage().nbytes()) >
+         (at::isIntegralType(tensor.scalar_type(), true) ? of_integers : of_floats);
+}
+
+void KnownValues::forget_after_launches() {
+  const std::int64_t launches = gpu_.launches_outside_operators();
+  if (launches == launches_outside_) return;
+  launches_outside_ = launches;
+  contents_.clear();
+  bytes_ = bytes_after_sweep_ = 0;
+}
+
+bool KnownValues::may_know(const at::Tensor& tensor) const {
+  return tensor.numel() == 0 || contents_.contains(begin_of(tensor)) ||
+         (gpu_may_know_ && may_be_of_peers(tensor));
+}
+
+const c10::Storage* KnownValues::find(const at::Tensor& tensor) {
+  const auto found = contents_.find(begin_of(tensor));
+  if (found != contents_.end()) {
+    Contents& contents = found->second;
+    if (!contents.of) contents.of = tensor.storage().getWeakStorageImpl();
+    if (!contents.of->expired()) return &contents.on_cpu;
+    forget(begin_of(tensor));
+  }
+  if (!gpu_may_know_ || !may_be_of_peers(tensor)) return nullptr;
+  const std::vector<char> read =
+      gpu_.read_values(begin_of(tensor), static_cast<Bytes>(tensor.storage().nbytes()));
+  if (read.empty()) return nullptr;
+  const c10::Storage storage = new_storage(read.size());
+  std::memcpy(storage.mutable_data(), read.data(), read.size());
+  set(begin_of(tensor), {storage, tensor.storage().getWeakStorageImpl()});
+  return &contents_.at(begin_of(tensor)).on_cpu;
+}
+
+at::Tensor KnownValues::contents_of(const at::Tensor& tensor) {
+  if (tensor.numel() == 0)
+    return at::empty_strided(tensor.sizes(), tensor.strides(), at::TensorOptions(tensor.scalar_type()));
+  const c10::Storage* const storage = find(tensor);
+  return storage == nullptr ? at::Tensor() : view_like(*storage, tensor);
+}
+
+bool KnownValues::is_unknown_on_host(const at::Tensor& tensor) {
+  if (unknown_on_host_.empty()) return false;
+  const auto found = unknown_on_host_.find(begin_of(tensor));
+  if (found == unknown_on_host_.end()) return false;
+  if (!found->second.expired()) return true;
+  unknown_on_host_.erase(found);
+  return false;
+}
+
+void KnownValues::set(const void* storage, Contents contents) {
+  forget(storage);
+  bytes_ += static_cast<Bytes>(contents.on_cpu.nbytes());
+  contents_.emplace(storage, std::move(contents));
+  constexpr Bytes kSweepBytes = 64 * kMiB;
+  if (bytes_ > 2 * bytes_after_sweep_ + kSweepBytes) forget_freed();
+}
+
+void KnownValues::forget(const void* storage) {
+  const auto found = contents_.find(storage);
+  if (found == contents_.end()) return;
+  bytes_ -= static_cast<Bytes>(found->second.on_cpu.nbytes());
+  contents_.erase(found);
+}
+
+void KnownValues::forget_freed() {
+  std::erase_if(contents_, [&](const auto& entry) {
+    const Contents& contents = entry.second;
+    if (!contents.of || !contents.of->expired()) return false;
+    bytes_ -= static_cast<Bytes>(contents.on_cpu.nbytes());
+    return true;
+  });
+  std::erase_if(unknown_on_host_, [](const auto& entry) { return entry.second.expired(); });
+  bytes_after_sweep_ = bytes_;
+}
+
+void KnownValues::store(const at::Tensor& tensor, const at::Tensor& contents) {
+  const auto bytes = static_cast<Bytes>(tensor.storage().nbytes());
+  if (bytes == 0) return;
+  const void* const begin = begin_of(tensor);
+  if (!contents.defined() || is_too_large(tensor) || contents.sizes() != tensor.sizes() ||
+      contents.scalar_type() != tensor.scalar_type())
+    return forget(begin);
+  const OnlyTheCpu guard;
+  const c10::Storage storage = new_storage(tensor.storage().nbytes());
+  view_like(storage, tensor).copy_(contents);
+  set(begin, {storage, tensor.storage().getWeakStorageImpl()});
+}
+
+}  // namespace offprof
