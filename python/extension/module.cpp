@@ -174,6 +174,7 @@ class ProgramRecording {
   void write_error(bool is_input, const std::string& message, const std::string& hint) const {
     recording_.write_error({is_input ? ErrorKind::kInput : ErrorKind::kEnvironment, message, hint});
   }
+  std::vector<std::string> take_notes() { return recording_.device().take_notes(); }
   bool is_recorded() { return recording_.session().is_recorded(); }
   std::string outcome() { return format_script_outcome(recording_.outcome()); }
   std::string measured() { return dump_json(metrics_to_json(recording_.session().result().trace.metrics)); }
@@ -242,6 +243,7 @@ PYBIND11_MODULE(_extension, module) {
       .def("restart", &ProgramRecording::restart)
       .def("fail", &ProgramRecording::fail)
       .def("write", &ProgramRecording::write)
+      .def("take_notes", &ProgramRecording::take_notes)
       .def("write_error", &ProgramRecording::write_error, py::arg("is_input"), py::arg("message"),
            py::arg("hint"))
       .def_property_readonly("is_recorded", &ProgramRecording::is_recorded)

@@ -231,7 +231,7 @@ class _Launch:
             when = f"in step {steps}: its step was recorded until then, but not measured"
         else:
             when = f"in step {steps}: the {steps - 1} steps before it are too few for a recording"
-        hint = failure_hint(self.request["run"]["device"], error)
+        hint = failure_hint(self.request["run"]["device"], error, self.recording.take_notes())
         return self._refuse(True, f"{self.program} raised {type(error).__name__} {when}", hint)
 
     def _refuse(self, is_input: bool, message: str, hint: str) -> int:
@@ -255,11 +255,19 @@ _NOTHING_FITS = (
 )
 
 
-def failure_hint(device: str, error: BaseException) -> str:
-    """Returns what to do about an error of the program."""
+# Start of the note on operators that read values which a virtual GPU does not know.
+_VALUE_READS = "values are read back from the device"
+
+
+def failure_hint(device: str, error: BaseException, notes: list[str]) -> str:
+    """Returns what to do about an error of the program. `notes` are those of the device until then."""
     if device.startswith("cuda") and type(error).__name__ == "OutOfMemoryError":
         return _NOTHING_FITS
-    return "Its traceback is above. Nothing is written."
+    reads = [note.partition("(")[2].partition(")")[0] for note in notes if note.startswith(_VALUE_READS)]
+    hint = "Its traceback is above. Nothing is written."
+    if not reads:
+        return hint
+    return f"{hint} It read values that a virtual GPU does not know, as zeros ({', '.join(reads)}): that may be why."
 
 
 def _steps(count: int) -> str:

@@ -561,6 +561,9 @@ def test_what_fits_only_with_recomputation_fits_from_the_first_step_on(tmp_path:
 
 def test_a_program_that_does_not_fit_on_a_gpu_is_told_of_the_context() -> None:
     error = type("OutOfMemoryError", (RuntimeError,), {})()
-    assert "OffloadActivations" in failure_hint("cuda", error)
-    assert "traceback" in failure_hint("cuda", ValueError())
-    assert "traceback" in failure_hint("host", error)
+    assert "OffloadActivations" in failure_hint("cuda", error, [])
+    assert "traceback" in failure_hint("cuda", ValueError(), [])
+    assert "traceback" in failure_hint("host", error, [])
+    reads = "values are read back from the device (aten::equal): on a virtual GPU they are zeros"
+    assert failure_hint("virtual", error, [reads]).endswith("as zeros (aten::equal): that may be why.")
+    assert "zeros" not in failure_hint("virtual", error, ["kernel times: none"])

@@ -140,11 +140,12 @@ bool has_shape_by_values(const at::RecordFunction& op) {
   return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) && contains(kShapesByValues, op.name());
 }
 
-OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), values_(gpu), callback_(0) {
+OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
   OFFPROF_CHECK(active_observer == nullptr);
   active_observer = this;
   if (is_python_process()) {
     host_work_.emplace(gpu);
+    values_.emplace(gpu);
     node_callback_ = at::addThreadLocalCallback(
         at::RecordFunctionCallback(&OpObserver::node_begins, &OpObserver::node_ends)
             .scopes({at::RecordScope::BACKWARD_FUNCTION}));
@@ -173,7 +174,7 @@ std::set<std::string> OpObserver::take_shapes_by_values() {
 
 std::unique_ptr<at::ObserverContext> OpObserver::begins(const at::RecordFunction& op) {
   if (active_observer == nullptr) return nullptr;
-  auto context = std::make_unique<ObservedOp>(op, active_observer->gpu_, active_observer->values_,
+  auto context = std::make_unique<ObservedOp>(op, active_observer->gpu_, active_observer->values(),
                                               active_observer->host_work_.has_value());
   if (context->has_unknown_shape(op)) active_observer->note(op.name(), active_observer->shapes_by_values_);
   if (active_observer->host_work_) active_observer->host_work_->begin_op(op);
@@ -186,7 +187,7 @@ void OpObserver::ends(const at::RecordFunction& op, at::ObserverContext* context
   const auto& observed = static_cast<const ObservedOp&>(*context);
   if (observed.has_read_unknown_values(active_observer->gpu_))
     active_observer->note(observed.call().name, active_observer->value_reads_);
-  active_observer->values_.end_op(observed.known(), op);
+  if (KnownValues* const values = active_observer->values()) values->end_op(observed.known(), op);
   active_observer->gpu_.end_op();
   if (active_observer->host_work_) active_observer->host_work_->end_op();
 }

@@ -29,10 +29,10 @@ bool has_shape_by_values(const at::RecordFunction& op);
 /// Operator in progress, as reported to the virtual GPU.
 class ObservedOp final : public at::ObserverContext {
  public:
-  /// `op` begins. `is_of_python`: see OpCall.
-  ObservedOp(const at::RecordFunction& op, const GpuOperators& gpu, KnownValues& values, bool is_of_python)
+  /// `op` begins. `values`: nullptr: none are known. `is_of_python`: see OpCall.
+  ObservedOp(const at::RecordFunction& op, const GpuOperators& gpu, KnownValues* values, bool is_of_python)
       : call_(describe_call(op)),
-        known_(values.begin_op(op)),
+        known_(values == nullptr ? KnownValues::Operator{} : values->begin_op(op)),
         reads_back_(reads_back(op) && !known_.knows_operands),
         unknown_reads_before_(reads_back_ ? gpu.unknown_reads() : 0) {
     call_.is_of_python = is_of_python;
@@ -71,7 +71,9 @@ class OpObserver {
   std::set<std::string> take_value_reads();
   /// Returns the names of the operators whose result shape depends on values, since the last call.
   std::set<std::string> take_shapes_by_values();
-  KnownValues& values() { return values_; }
+  /// Returns what is known of the program's tensors; nullptr: nothing is, since a TorchScript module's inputs
+  /// are random.
+  KnownValues* values() { return values_ ? &*values_ : nullptr; }
 
  private:
   static std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op);
@@ -81,7 +83,7 @@ class OpObserver {
   void note(std::string_view op, std::set<std::string>& names);
 
   GpuOperators& gpu_;
-  KnownValues values_;
+  std::optional<KnownValues> values_;
   std::optional<HostWorkTeller> host_work_;  ///< nullopt: the program is no Python program
   at::CallbackHandle callback_;
   std::optional<at::CallbackHandle> node_callback_;

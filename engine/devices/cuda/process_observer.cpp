@@ -45,7 +45,7 @@ class ProcessObserver {
 ProcessObserver* the_observer = nullptr;
 
 std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op) {
-  auto context = std::make_unique<ObservedOp>(op, the_observer->gpu(), the_observer->values(), true);
+  auto context = std::make_unique<ObservedOp>(op, the_observer->gpu(), &the_observer->values(), true);
   if (context->has_unknown_shape(op)) the_observer->note_value_read(op.name());
   the_observer->host_work().begin_op(op);
   the_observer->gpu().begin_op(context->call());

@@ -56,8 +56,10 @@ void VirtualDevice::free_host(std::byte* buffer, Bytes bytes) {
 
 Device::Event VirtualDevice::copy(CopyQueue queue, const CopyRequest& request) {
   const Event event = CudaDevice::copy(queue, request);
-  if (request.direction == CopyDirection::kD2h) ops_.values().copied_out(request.to, request.from);
-  if (request.direction == CopyDirection::kH2d) ops_.values().copied_back(request.to, request.from);
+  if (KnownValues* const values = ops_.values()) {
+    if (request.direction == CopyDirection::kD2h) values->copied_out(request.to, request.from);
+    if (request.direction == CopyDirection::kH2d) values->copied_back(request.to, request.from);
+  }
   return event;
 }
 
@@ -71,7 +73,7 @@ Device::Event VirtualDevice::copy_out_densely(CopyQueue queue, const at::Tensor&
   staging.host_ns -= gpu_.link().launch_ns;
   staging.path_ns = staging.host_ns + staging.stream_ns;
   note_staging(queue, staging);
-  ops_.values().copied_out(to, from);
+  if (KnownValues* const values = ops_.values()) values->copied_out(to, from);
   return event;
 }
 
