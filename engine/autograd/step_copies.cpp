@@ -40,6 +40,18 @@ at::Tensor bytes_in(const c10::Storage& storage, Bytes bytes) {
   return at::Tensor(std::move(values));
 }
 
+/// Work of the engine's own on the compute stream, during its lifetime.
+class OwnWork {
+ public:
+  explicit OwnWork(Device& device) : device_(device) { device_.begin_own_work(); }
+  ~OwnWork() { device_.end_own_work(); }
+  OwnWork(const OwnWork&) = delete;
+  OwnWork& operator=(const OwnWork&) = delete;
+
+ private:
+  Device& device_;
+};
+
 }  // namespace
 
 StepCopies::StepCopies(Device& device, bool copies_tensors, CopyQueue reload_queue)
@@ -119,6 +131,7 @@ Device::Event StepCopies::queue_copy_out(const Copy& copy, const at::Tensor& val
   if (copies_tensors_ && !is_dense(value)) {
     const auto source = shell_of(value);
     strip_lazy_marks(*source);
+    const OwnWork own_work(device_);
     return device_.copy_out_densely(copy.queue, at::Tensor(source), copy.host, id);
   }
   const void* from = copies_tensors_ ? value.const_data_ptr() : copy.device_storage.data();
@@ -141,6 +154,7 @@ void StepCopies::run(const Encode& command, const at::Tensor& value,
                      std::shared_ptr<const Transform> transform) {
   OFFPROF_CHECK(command.copy == static_cast<CopyId>(copies_.size()));
   const at::AutoDispatchBelowAutograd below_autograd;
+  const OwnWork own_work(device_);
   const at::Tensor values = flat_values(value);
   Encoded encoded = transform->encode(values);
   TORCH_CHECK(static_cast<Bytes>(encoded.bytes.storage().nbytes()) == command.bytes, "saved tensor ",
@@ -158,6 +172,7 @@ void StepCopies::run(const Encode& command, const at::Tensor& value,
 
 c10::Storage StepCopies::decoded(const Copy& copy) const {
   const at::AutoDispatchBelowAutograd below_autograd;
+  const OwnWork own_work(device_);
   const at::Tensor bytes = bytes_in(copy.device_storage, copy.bytes);
   return copy.transform->decode({bytes, copy.rest}, copy.type, copy.elements).storage();
 }

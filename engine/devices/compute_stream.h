@@ -40,6 +40,11 @@ class ComputeStream {
   /// take_host_refusal.
   virtual std::optional<Error> take_stream_refusal() { return std::nullopt; }
 
+  /// Begins or ends work of the engine's own on the compute stream, such as an encoding. The operator of the
+  /// program within which that may be is not to be taken for larger.
+  virtual void begin_own_work() {}
+  virtual void end_own_work() {}
+
   /// Marks the compute stream. May be called on any thread, at any time. It is called in destructors and
   /// deleters, so it throws nothing: on failure it returns kFailedMark, and the device keeps the first
   /// failure for take_mark_failure.

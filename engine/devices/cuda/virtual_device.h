@@ -36,6 +36,8 @@ class VirtualDevice final : public CudaDevice {
   /// Reads the virtual clock. No event is recorded, since a recorded step has thousands of marks.
   TimeMark mark() noexcept override { return gpu_.stream_time(nullptr); }
   Nanoseconds time_of(TimeMark mark) const override;
+  void begin_own_work() override { gpu_.begin_op(kOwnWork); }
+  void end_own_work() override { gpu_.end_op(); }
   std::optional<Work> take_work() override { return gpu_.take_work(); }
   void note_stream_commands(bool noted) override { gpu_.note_stream_commands(noted); }
   std::vector<StreamCommand> take_stream_commands() override { return gpu_.take_stream_commands(); }
@@ -47,6 +49,8 @@ class VirtualDevice final : public CudaDevice {
   std::vector<std::string> take_notes() override;
 
  private:
+  inline static const OpCall kOwnWork{.name = "offprof's own work", .is_apart = true};
+
   Nanoseconds on_device_clock(Nanoseconds virtual_time) const;
   Nanoseconds elapsed(cudaEvent_t from, cudaEvent_t to) const override;
 

@@ -28,12 +28,12 @@ class OpStack {
 
   void begin(const OpCall& op) { frames_.push_back({.op = &op}); }
   /// Ends the innermost operator. Its allocations also count for the operator around it: `aten::empty`
-  /// allocates for its caller.
+  /// allocates for its caller. Those of an operator apart do not.
   void end() {
     OFFPROF_CHECK(!frames_.empty());
-    const Bytes allocated = frames_.back().allocated;
+    const Frame ended = frames_.back();
     frames_.pop_back();
-    if (!frames_.empty()) innermost().allocated += allocated;
+    if (!frames_.empty() && !ended.op->is_apart) innermost().allocated += ended.allocated;
   }
   void add_allocated(const void* block, Bytes bytes) {
     if (frames_.empty()) return;

@@ -36,6 +36,8 @@ struct OpCall {
   bool is_causal = false;  ///< attention in which no position sees a later one
   /// of a convolution's backward: of how many of its input and its weight the gradient is asked for
   double gradients = 2;
+  /// allocations within it do not count for the operator around it: it is none of the program
+  bool is_apart = false;
   bool is_of_python = false;  ///< of a Python program, whose launches take HostTimes::launch_ns more
 };
 

@@ -322,6 +322,26 @@ TEST_F(SimulatedGpuTest, OperatorsOfPythonTakeTheHostsTime) {
   EXPECT_EQ(gpu.host_time(), 543225);
 }
 
+/// Runs an operator within which another one allocates 16 MiB. Returns the time of the outer one's kernel.
+Nanoseconds kernel_after(SimulatedGpu& gpu, StreamId stream, const OpCall& inner) {
+  const OpCall add{.name = "aten::add", .operands = {{.dtype = "float32", .sizes = {4}, .bytes = 16}}};
+  const Nanoseconds begin = gpu.stream_time(const_cast<void*>(stream));
+  gpu.begin_op(add);
+  gpu.begin_op(inner);
+  gpu.block_allocated(&gpu, 16 * kMiB, nullptr);
+  gpu.end_op();
+  EXPECT_EQ(gpu.kernels().launch(stream, {.name = "kernel"}), GpuStatus::kOk);
+  gpu.end_op();
+  return gpu.stream_time(const_cast<void*>(stream)) - begin;
+}
+
+TEST_F(SimulatedGpuTest, WhatAnOperatorApartAllocatesIsNoneOfTheOneAroundIt) {
+  const Nanoseconds of_small = kernel_after(gpu, stream, {.name = "engine", .is_apart = true});
+  const Nanoseconds of_large = kernel_after(gpu, stream, {.name = "aten::empty"});
+  EXPECT_EQ(of_small, kLaunch + kKernel);
+  EXPECT_GT(of_large, 10 * of_small);
+}
+
 /// One operator ends while the other still runs.
 TEST_F(SimulatedGpuTest, AssignsKernelsToTheOperatorOfTheirThread) {
   VirtualGpuOptions options = small_gpu();
