@@ -108,14 +108,16 @@ void AllocationBooks::on_free_requested(const void* block) {
   if (watcher_ != nullptr) watcher_->free_requested();
 }
 
-/// Tells the listener of the last free that was requested, unless it is that of the block that is freed now.
+/// Tells the listener of the last free that was requested. If it is that of the block that is freed now,
+/// tells only if the block waited for other streams, which may take longer in another step.
 void AllocationBooks::tell_requested_free(const void* freed) {
   const std::lock_guard lock(mutex_);
-  if (requested_ == nullptr || requested_ == freed) return;
-  const AllocationId id = live_.at(std::exchange(requested_, nullptr)).id;
+  if (requested_ == nullptr) return;
+  const void* const requested = std::exchange(requested_, nullptr);
   std::vector<std::int32_t> points;
   if (watcher_ != nullptr) points = watcher_->take_free_points();
-  if (listener_ != nullptr) listener_->on_free_requested(id, points);
+  if (requested == freed && points.empty()) return;
+  if (listener_ != nullptr) listener_->on_free_requested(live_.at(requested).id, points);
 }
 
 bool AllocationBooks::has_requested_frees() const {
@@ -129,7 +131,6 @@ void AllocationBooks::on_free(const void* block) {
   if (found == live_.end()) return;  // allocated before the books existed
   const Live freed = found->second;
   live_.erase(found);
-  if (requested_ == block) requested_ = nullptr;
   live_bytes_ -= freed.bytes;
   if (watcher_ != nullptr) watcher_->block_freed(block);
   if (listener_ != nullptr) listener_->on_free(freed.id, freed.bytes, number_of_locked(freed.stream));
