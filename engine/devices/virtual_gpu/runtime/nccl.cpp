@@ -88,9 +88,16 @@ NumberType number_type(NcclType type) {
       return NumberType::kFloat32;
     case kNcclFloat64:
       return NumberType::kFloat64;
-    default:
-      return NumberType::kOther;
+    case kNcclFloat16:
+      return NumberType::kFloat16;
+    case kNcclBfloat16:
+      return NumberType::kBfloat16;
+    case kNcclFloat8e4m3:
+      return NumberType::kFloat8E4m3;
+    case kNcclFloat8e5m2:
+      return NumberType::kFloat8E5m2;
   }
+  return NumberType::kOther;
 }
 
 Reduction reduction_of(int op) {
@@ -103,6 +110,8 @@ Reduction reduction_of(int op) {
       return Reduction::kMin;
     case kNcclAverage:
       return Reduction::kAverage;
+    case kNcclProduct:
+      return Reduction::kProduct;
     default:
       return Reduction::kOther;
   }

@@ -44,10 +44,9 @@ bool sum_equal(std::vector<char>& numbers, NumberType type, int ranks) {
     case NumberType::kFloat64:
       multiply<double>(numbers, ranks);
       return true;
-    case NumberType::kOther:
-      break;
+    default:
+      return false;
   }
-  return false;
 }
 
 /// Returns true if the reduction of equal numbers is the number.

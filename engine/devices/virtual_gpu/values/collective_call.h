@@ -7,7 +7,7 @@
 
 namespace offprof {
 
-/// Number type of a collective, as far as its values are carried.
+/// Number type of a collective. Values of the types until kFloat64 are carried.
 enum class NumberType : std::uint8_t {
   kInt8,
   kUint8,
@@ -17,10 +17,15 @@ enum class NumberType : std::uint8_t {
   kUint64,
   kFloat32,
   kFloat64,
+  kFloat16,
+  kBfloat16,
+  kFloat8E4m3,
+  kFloat8E5m2,
   kOther
 };
-/// Reduction of a collective, as far as its values are carried.
-enum class Reduction : std::uint8_t { kSum, kMax, kMin, kAverage, kOther };
+/// Reduction of a collective. kOther are those that PyTorch defines with a factor: their values are not
+/// carried.
+enum class Reduction : std::uint8_t { kSum, kMax, kMin, kAverage, kProduct, kOther };
 
 /// One operation between ranks.
 struct CollectiveCall {

@@ -17,15 +17,28 @@ namespace offprof {
 namespace {
 
 std::string_view name_of(NumberType type) {
-  constexpr std::array<std::string_view, 9> kNames = {"int8",   "uint8",   "int32",   "uint32",      "int64",
-                                                      "uint64", "float32", "float64", "another type"};
+  constexpr std::array<std::string_view, 13> kNames = {
+      "int8",    "uint8",   "int32",    "uint32",        "int64",       "uint64",      "float32",
+      "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "another type"};
   return kNames.at(static_cast<std::size_t>(type));
+}
+
+std::string_view name_of(Reduction reduction) {
+  constexpr std::array<std::string_view, 6> kNames = {"sum",     "maximum", "minimum",
+                                                      "average", "product", "scaled sum"};
+  return kNames.at(static_cast<std::size_t>(reduction));
+}
+
+bool reduces(Collective collective) {
+  return collective == Collective::kAllReduce || collective == Collective::kReduce ||
+         collective == Collective::kReduceScatter;
 }
 
 /// Describes what has to be the same on all ranks.
 std::string describe(const CollectiveCall& call) {
   std::string text =
       fmt::format("{} of {} bytes of {}", name_of(call.collective), call.bytes, name_of(call.type));
+  if (reduces(call.collective)) text += fmt::format(" by {}", name_of(call.reduction));
   if (call.collective == Collective::kBroadcast || call.collective == Collective::kReduce)
     text += fmt::format(" with root {}", call.root);
   return text;

@@ -81,9 +81,21 @@ TEST_F(PeerTalkTest, ASentValueIsReceivedInItsOrder) {
 
 TEST_F(PeerTalkTest, CallsThatDoNotMatchAreReportedWithBothPlaces) {
   first->call(call(Collective::kAllReduce, 0, 8), "a.py:1", values[0]);
-  EXPECT_THAT([&] { second->call(call(Collective::kAllReduce, 1, 16), "b.py:2", values[1]); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("rank 1 calls all_reduce of 16 bytes of int8 at b.py:2"),
-                                         HasSubstr("rank 0 calls all_reduce of 8 bytes of int8 at a.py:1"))));
+  EXPECT_THAT(
+      [&] { second->call(call(Collective::kAllReduce, 1, 16), "b.py:2", values[1]); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("rank 1 calls all_reduce of 16 bytes of int8 by sum at b.py:2"),
+                                 HasSubstr("rank 0 calls all_reduce of 8 bytes of int8 by sum at a.py:1"))));
+}
+
+TEST_F(PeerTalkTest, ReductionsThatDoNotMatchAreReported) {
+  CollectiveCall of_first = call(Collective::kAllReduce, 0, 8),
+                 of_second = call(Collective::kAllReduce, 1, 8);
+  of_first.type = of_second.type = NumberType::kBfloat16;
+  of_second.reduction = Reduction::kMax;
+  first->call(of_first, "a.py:1", values[0]);
+  EXPECT_THAT([&] { second->call(of_second, "b.py:2", values[1]); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("all_reduce of 8 bytes of bfloat16 by maximum at b.py:2"),
+                                         HasSubstr("all_reduce of 8 bytes of bfloat16 by sum at a.py:1"))));
 }
 
 TEST_F(PeerTalkTest, AMessageOfAnotherSizeIsReportedWithBothPlaces) {

@@ -13,6 +13,8 @@ Number reduced(Reduction reduction, Number a, Number b) {
       return std::max(a, b);
     case Reduction::kMin:
       return std::min(a, b);
+    case Reduction::kProduct:
+      return static_cast<Number>(a * b);
     default:
       return static_cast<Number>(a + b);
   }
@@ -68,7 +70,7 @@ std::optional<std::vector<char>> reduce(const std::vector<std::vector<char>>& gi
       return reduce_numbers<float>(given, reduction);
     case NumberType::kFloat64:
       return reduce_numbers<double>(given, reduction);
-    case NumberType::kOther:
+    default:  // not carried
       break;
   }
   return std::nullopt;

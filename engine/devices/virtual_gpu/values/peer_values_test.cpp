@@ -36,6 +36,7 @@ const std::vector<std::vector<char>> kGiven = {bytes_of({1, 2}), bytes_of({30, 4
 TEST(PeerValues, ReducesTheNumbersOfAllRanks) {
   EXPECT_THAT(combined(Collective::kAllReduce, kGiven, 0, Reduction::kSum), Optional(ElementsAre(31, 6)));
   EXPECT_THAT(combined(Collective::kAllReduce, kGiven, 0, Reduction::kMax), Optional(ElementsAre(30, 4)));
+  EXPECT_THAT(combined(Collective::kAllReduce, kGiven, 0, Reduction::kProduct), Optional(ElementsAre(30, 8)));
   EXPECT_THAT(combined(Collective::kAllReduce, kGiven, 1, Reduction::kMin), Optional(ElementsAre(1, 2)));
   EXPECT_THAT(combined(Collective::kAllReduce, kGiven, 1, Reduction::kAverage),
               Optional(ElementsAre(15.5, 3)));
