@@ -63,6 +63,7 @@ PROGRAMS = (
     Program("compiled_blocks", "compiled_blocks.py", needs=("triton",)),
     Program("forks_and_threads", "forks_and_threads.py"),
     Program("reads_values", "reads_values.py"),
+    Program("packed_sequences", "packed_sequences.py"),
 )
 
 
