@@ -430,7 +430,7 @@ const c10::Storage* KnownValues::find(const at::Tensor& tensor) {
   if (found != contents_.end()) {
     Contents& contents = found->second;
     if (!contents.of) contents.of = tensor.storage().getWeakStorageImpl();
-    if (!contents.of->expired()) return &contents.on_cpu;
+    if (contents.of->lock().get() == tensor.storage().unsafeGetStorageImpl()) return &contents.on_cpu;
     forget(begin_of(tensor));
   }
   if (!gpu_may_know_ || !may_be_of_peers(tensor)) return nullptr;
