@@ -110,7 +110,7 @@ GpuStatus GpuStreams::record_event(EventId event, StreamId stream, const void* c
   const GpuLock lock(state_.mutex);
   if (!state_.time.has_event(event) || !state_.time.has_stream(stream)) return GpuStatus::kInvalidHandle;
   state_.time.record(event, stream);
-  state_.requested_free.event_recorded(caller, state_.time.point_of(event));
+  state_.requested_free.event_recorded(caller, event, state_.time.point_of(event));
   if (GpuObserver* observer = state_.observer) observer->on_event_recorded(stream, event);
   if (state_.races) state_.races->event_recorded(event, stream);
   if (state_.functional_mode) state_.functional_mode->record(event, stream);
@@ -145,7 +145,8 @@ GpuStatus GpuStreams::query_event(EventId event) {
   const bool is_reached =
       state_.functional_mode ? state_.functional_mode->query_event(event) : state_.time.is_reached(event);
   const Nanoseconds since = state_.time.host_time();
-  state_.time.note_query(event, is_reached, kQueryNs);
+  if (state_.functional_mode || !state_.requested_free.is_of_allocator(event))
+    state_.time.note_query(event, is_reached, kQueryNs);
   report_wait(WaitedFor::kEvent, event, since, is_reached);
   if (!is_reached) return GpuStatus::kNotReady;
   if (state_.races && state_.time.event_time(event)) state_.races->event_synchronised(event);
