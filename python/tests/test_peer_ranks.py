@@ -153,13 +153,14 @@ time.sleep(60)
     assert "Signal 9 (SIGKILL)" in done.err
 
 
-def test_a_peer_that_never_comes_is_waited_for_a_limited_time(together: Exec) -> None:
+@pytest.mark.parametrize("read", ["mine.item()", "(mine.long() + counts.view(1, 2).sum(1)).tolist()"])
+def test_a_peer_that_never_comes_is_waited_for_a_limited_time(together: Exec, read: str) -> None:
     done = together(
-        """
+        f"""
 if rank == 0:
-    mine = numbers(1)
-    dist.all_reduce(mine)
-    print(mine.item())
+    mine, counts = numbers(1), torch.tensor([3, 4]).to(device)
+    dist.all_reduce(mine if "{read}" == "mine.item()" else counts)
+    print({read})
 else:
     time.sleep(60)
 """,
@@ -167,6 +168,7 @@ else:
     )
     assert done.status == 1
     assert "rank 0 has waited 2 s for a value of rank 1" in done.err
+    assert "a value of another rank was not received" in done.err
 
 
 def test_what_does_not_divide_among_the_ranks_fails(together: Exec) -> None:

@@ -90,7 +90,8 @@ class GpuValues {
   /// Returns VirtualGpuOptions::assumes_balanced_experts.
   virtual bool assumes_balanced_experts() const = 0;
   /// Returns the contents; an empty vector if some of them are unknown, or if they are more than
-  /// SmallValues::kLargest. May wait for another rank that sends them.
+  /// SmallValues::kLargest. May wait for another rank that sends them; if that does not come, later copies to
+  /// the host fail, as they do on a GPU after an error.
   virtual std::vector<char> read_values(const void* from, Bytes bytes) = 0;
   /// Sets contents that are known until something else is written there, by calls of CUDA or by
   /// forget_values.

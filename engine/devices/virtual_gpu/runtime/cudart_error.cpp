@@ -69,6 +69,8 @@ constexpr ErrorText kErrorTexts[] = {
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
      "operation not permitted when stream is capturing"},
+    {cudaErrorOperatingSystem, "cudaErrorOperatingSystem",
+     "a value of another rank was not received: the message above says why"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 

@@ -15,6 +15,7 @@ void ExecutionState::restart(VirtualGpuOptions new_options) {
   races.reset();
   functional_mode.reset();
   answer.reset();
+  read_problem.clear();
   if (options.checks_streams) races.emplace();
   if (options.functional_mode) functional_mode.emplace(options.seed);
 }

@@ -41,11 +41,12 @@ struct ExecutionState {
   VirtualGpuOptions options;
   VirtualTime time;
   RequestedFree requested_free;
-  SmallValues values;                                 ///< outside functional mode
-  std::int64_t unknown_reads = 0;                     ///< see GpuOperators
-  std::optional<std::int64_t> answer;                 ///< see GpuValues::answer_reads
-  std::string peer_problem;                           ///< the last problem with other ranks; empty: none
-  std::optional<StreamRace> races;                    ///< empty if streams are not checked
+  SmallValues values;                  ///< outside functional mode
+  std::int64_t unknown_reads = 0;      ///< see GpuOperators
+  std::optional<std::int64_t> answer;  ///< see GpuValues::answer_reads
+  std::string read_problem;            ///< why values of another rank were not read; empty: none
+  std::string peer_problem;            ///< the last problem with other ranks; empty: none
+  std::optional<StreamRace> races;     ///< empty if streams are not checked
   std::optional<FunctionalModeWork> functional_mode;  ///< empty outside functional mode
   std::atomic<GpuObserver*> observer = nullptr;       ///< set without the lock; nullptr: none
 };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "traces/base/error.h"
+
 namespace offprof {
 
 SimulatedGpu::SimulatedGpu() = default;
@@ -101,7 +103,12 @@ Work SimulatedGpu::take_side_work() {
 
 std::vector<char> SimulatedGpu::read_values(const void* from, Bytes bytes) {
   const GpuLock lock(state_.mutex);
-  return state_.values.read(from, bytes);
+  try {
+    return state_.values.read(from, bytes);
+  } catch (const Error& error) {  // of another rank
+    state_.read_problem = error.what();
+    return {};
+  }
 }
 
 void SimulatedGpu::set_values(const void* to, const std::vector<char>& contents) {

@@ -1,6 +1,7 @@
 #include "engine/devices/virtual_gpu/values/small_values.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -53,7 +54,16 @@ std::vector<char> SmallValues::read(const void* from, Bytes bytes) {
        found = overlapping(static_cast<const char*>(from), bytes)) {
     const auto [address, later] = *found;
     later_.erase(found);
-    const std::vector<char> come = later.contents();
+    std::vector<char> come;
+    try {
+      come = later.contents();
+    } catch (...) {  // whoever reads it again learns the same at once
+      const auto fail = [failure = std::current_exception()]() -> std::vector<char> {
+        std::rethrow_exception(failure);
+      };
+      later_.emplace(address, Later{later.bytes, fail});
+      throw;
+    }
     write(address, come.data(), static_cast<Bytes>(come.size()), Known::kUntilWritten);
   }
   if (pieces_.empty()) return contents;

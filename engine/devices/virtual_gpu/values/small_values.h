@@ -36,7 +36,8 @@ class SmallValues {
   void write_later(const void* to, Bytes bytes, std::function<std::vector<char>()> contents);
   /// Copies within the device. Forgets the target if some of the source is unknown.
   void copy(const void* to, const void* from, Bytes bytes, Known known = Known::kUntilKernel);
-  /// Returns the contents; an empty vector if some of them are unknown.
+  /// Returns the contents; an empty vector if some of them are unknown. Throws what the function of
+  /// write_later does, each time.
   std::vector<char> read(const void* from, Bytes bytes);
 
   void forget(const void* from, Bytes bytes);

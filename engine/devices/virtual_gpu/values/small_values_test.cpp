@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 
 namespace offprof {
@@ -77,6 +78,18 @@ TEST_F(SmallValuesTest, KnowsContentsUntilAKernelOrUntilTheyAreWritten) {
   EXPECT_EQ(read(12, 2), "cd");
   values.forget_all();
   EXPECT_EQ(read(12, 2), "");
+}
+
+TEST_F(SmallValuesTest, AFailureToReadIsThatOfEveryRead) {
+  int calls = 0;
+  values.write_later(memory + 10, 4, [&]() -> std::vector<char> {
+    ++calls;
+    throw std::runtime_error("nobody came");
+  });
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(read(10, 4), std::runtime_error);
+  EXPECT_EQ(calls, 1);
+  write(10, "abcd");
+  EXPECT_EQ(read(10, 4), "abcd");
 }
 
 TEST_F(SmallValuesTest, Fills) {
