@@ -241,7 +241,8 @@ class RunCommand : public Subcommand {
       }
       if (!run.is_recorded) return interrupted(context, run.signal);
       ranks.runs.push_back({*rank, make_script_report(context, run, policy, script.trace_path),
-                            read_collectives(collectives_path)});
+                            read_collectives(collectives_path),
+                            explain(TraceSteps(run.trace), run.trace.policy, run.trace.environment.link)});
       if (run.signal != 0) return status_of_signal(run.signal);
     }
     std::ranges::stable_sort(ranks.runs, {}, [&](const auto& run) { return place_of(ranks_, run.rank); });

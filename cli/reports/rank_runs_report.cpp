@@ -37,6 +37,22 @@ std::string table_of(const std::vector<RankRun>& runs, const Page& page) {
   return table.render(page);
 }
 
+/// Returns a table of what the peaks of requested memory consist of.
+std::string peak_table(const std::vector<RankRun>& runs, const Page& page) {
+  TextTable table({{"rank"},
+                   {"at the peak of requested memory", Align::kLeft},
+                   {"bytes", Align::kRight},
+                   {"share", Align::kRight}});
+  for (const RankRun& run : runs) {
+    const DeviceContent& content = run.explanation.peak_content;
+    for (const auto& [what, part] : content_parts())
+      if (content.*part != 0)
+        table.add_row({std::to_string(run.rank), what, format_bytes(content.*part),
+                       share_text(content.*part, content.total)});
+  }
+  return table.render(page);
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const RankRunsReport& report) {
@@ -45,6 +61,7 @@ nlohmann::ordered_json to_json(const RankRunsReport& report) {
     nlohmann::ordered_json json = {{"rank", run.rank}};
     json.update(to_json(run.report));
     json.update(to_json(run.collectives));
+    json["peak"] = to_json(run.explanation).at("peak");
     ranks.push_back(std::move(json));
   }
   return {{"world_size", report.world_size}, {"nodes", report.nodes}, {"ranks", std::move(ranks)}};
@@ -63,8 +80,9 @@ std::string to_text(const RankRunsReport& report, const Page& page) {
       "Peaks of device memory in the recorded step, and of the host memory of offloaded tensors. Collectives "
       "are those of a measured step. " +
       collective_notes(collectives);
-  return text + page.paint(Tone::kStrong, heading) + "\n" + table_of(report.runs, page) +
-         collective_table(collectives, page) + "\n" + wrap(notes, page.width, 0) + "\n";
+  return text + page.paint(Tone::kStrong, heading) + "\n" + table_of(report.runs, page) + "\n" +
+         peak_table(report.runs, page) + collective_table(collectives, page) + "\n" +
+         wrap(notes, page.width, 0) + "\n";
 }
 
 }  // namespace offprof

@@ -6,6 +6,7 @@
 
 #include "cli/reports/rank_collectives.h"
 #include "cli/reports/run_report.h"
+#include "cli/reports/simulation_report.h"
 #include "cli/terminal/terminal.h"
 
 namespace offprof {
@@ -15,6 +16,7 @@ struct RankRun {
   int rank = 0;
   RunReport report;
   RankCollectives collectives{};  ///< of one step
+  Explanation explanation{};      ///< of the figures of that step
 };
 
 /// Result of `offprof run --world-size N`: ranks that were recorded one after the other, each alone.

@@ -39,8 +39,8 @@ const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts
 Explanation explain(const TraceSteps& steps, const Policy& policy, const Link& link) {
   const Step& step = steps.step(policy);
   const Prediction prediction = replay(step, policy, link);
-  return {place_of_event(steps.program(policy), step, prediction.peak_event), content_at_peak(step, policy),
-          stalls(step, policy, link)};
+  return {place_of_event(steps.program(policy), step, prediction.peak_event),
+          content_at_peak(step, policy, link), stalls(step, policy, link)};
 }
 
 nlohmann::ordered_json to_json(const Explanation& explanation) {
@@ -71,9 +71,7 @@ std::string to_text(const Explanation& explanation, const Page& page, Nanosecond
   TextTable table({{"at the peak", Align::kLeft}, {"bytes", Align::kRight}, {"share", Align::kRight}});
   for (const auto& [what, part] : content_parts())
     if (content.*part != 0)
-      table.add_row({what, format_bytes(content.*part),
-                     fmt::format("{:.1f}%", 100.0 * static_cast<double>(content.*part) /
-                                                static_cast<double>(content.total))});
+      table.add_row({what, format_bytes(content.*part), share_text(content.*part, content.total)});
   text += table.render(page);
   if (explanation.stalls.empty()) return text + "No stalls.\n";
   for (const auto& [reason, sum] : stalls_by_reason(explanation.stalls))

@@ -21,11 +21,6 @@ bool is_simulated(const ViewReport& report) {
   return report.figures.simulated.value_or(false);
 }
 
-std::string share_text(Bytes part, Bytes whole) {
-  if (whole <= 0) return "-";
-  return fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
 std::string heading(const std::string& text, const Page& page) {
   return "\n" + page.paint(Tone::kStrong, text) + "\n";
 }

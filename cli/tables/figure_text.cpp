@@ -67,6 +67,11 @@ std::string difference_text(MetricUnit unit, double difference) {
   return sign + format_metric(unit, std::abs(difference));
 }
 
+std::string share_text(Bytes part, Bytes whole) {
+  if (whole <= 0) return "-";
+  return fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
 std::string percent_suffix(double base, double now) {
   if (base == 0 || base == now) return "";
   return fmt::format(" ({:+.1f}%)", 100.0 * (now - base) / base);

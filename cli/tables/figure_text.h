@@ -46,6 +46,9 @@ nlohmann::ordered_json to_json(const TimeRange& range);
 /// Formats a difference: `+1.50 MiB`, `-3.10 ms`, `+0.020`, `0`.
 std::string difference_text(MetricUnit unit, double difference);
 
+/// Returns a part as a percentage of the whole: `38.5%`; `-` if there is no whole.
+std::string share_text(Bytes part, Bytes whole);
+
 /// Returns ` (+3.2%)`, or an empty string if both values are equal or the base is 0.
 std::string percent_suffix(double base, double now);
 

@@ -1,9 +1,8 @@
 #include "cli/tables/ledger_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "cli/tables/figure_text.h"
 #include "cli/terminal/text_table.h"
 
 namespace offprof {
@@ -22,11 +21,6 @@ LedgerEntry sum_of(const Ledger& ledger) {
     sum.bytes += entry.bytes;
   }
   return sum;
-}
-
-std::string share_text(Bytes part, Bytes whole) {
-  if (whole <= 0) return "-";
-  return fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
 }  // namespace

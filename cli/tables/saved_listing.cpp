@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "cli/tables/figure_text.h"
 #include "cli/terminal/text_table.h"
 #include "simulator/replay/replay.h"
 #include "simulator/steps/trace_steps.h"
@@ -125,11 +126,6 @@ std::string placement_text(const SavedLine& line) {
   return fmt::format("{}: {}", line.placement, reason);
 }
 
-std::string share_of(Bytes part, Bytes whole) {
-  if (whole <= 0) return "-";
-  return fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
 /// Returns all lines, or the `most_shown` largest in descending order of bytes.
 std::vector<const SavedLine*> shown_of(const SavedListing& listing) {
   std::vector<const SavedLine*> shown;
@@ -190,7 +186,7 @@ std::string groups_text(const SavedListing& listing, const Page& page) {
                    {"share", Align::kRight}});
   const auto row = [&](const std::string& key, const LedgerEntry& saved) {
     table.add_row(
-        {key, std::to_string(saved.tensors), format_bytes(saved.bytes), share_of(saved.bytes, sum.bytes)});
+        {key, std::to_string(saved.tensors), format_bytes(saved.bytes), share_text(saved.bytes, sum.bytes)});
   };
   const std::size_t shown = std::min(listing.groups.size(), listing.most_shown.value_or(SIZE_MAX));
   for (std::size_t i = 0; i < shown; ++i) row(or_dash(listing.groups[i].key), listing.groups[i].saved);

@@ -42,6 +42,7 @@ def inexact_figures(report_of: Report, tmp_path: Path, script: Path, *options: o
         predicted = report_of("simulate", tmp_path / f"t.rank{rank}.json.gz", "--policy", "offload")["predicted"]
         wrong += [f"rank {rank}: {figure}" for figure in MEMORY + TIMES if predicted[figure] != measured[figure]]
         assert plain["rank"] == rank
+        assert plain["peak"]["total_bytes"] == plain["measured"]["device_peak_bytes"]
         assert measured["d2h_bytes"] > 0
         ledger = offloaded["ranks"][rank]["ledger"]
         unsupported = sum(entry["bytes"] for entry in ledger if entry["reason"] == "unsupported_layout")

@@ -81,7 +81,7 @@ TEST(ReplayRules, EncodedBytesAtThePeakAreCountedSeparately) {
   sketch.node(a);
   StepProgram program = sketch.program();
   program.saved[0].layout = TensorLayout{"float32", {100}, {1}};
-  const DeviceContent content = content_at_peak(Step(program, {}, profiles()), ruled("pack"));
+  const DeviceContent content = content_at_peak(Step(program, {}, profiles()), ruled("pack"), kAnyLink);
   EXPECT_EQ(content.total, 6120);
   EXPECT_EQ(content.encoded, 120);
   EXPECT_EQ(content.kept + content.stashed + content.reloaded, 0);
@@ -105,7 +105,7 @@ TEST(ReplayRules, PrefetchedEncodedBytesAtThePeakAreCountedSeparately) {
   for (SavedTensor& tensor : program.saved) tensor.layout = TensorLayout{"float32", {100}, {1}};
   Policy policy = ruled("pack+host");
   policy.prefetch_bytes = 10'000;
-  const DeviceContent content = content_at_peak(Step(program, {}, profiles()), policy);
+  const DeviceContent content = content_at_peak(Step(program, {}, profiles()), policy, kAnyLink);
   EXPECT_EQ(content.encoded, 120) << "the encoded bytes of the other tensor";
   EXPECT_EQ(content.reloaded, 400);
   EXPECT_EQ(content.working, 5000);
@@ -162,7 +162,7 @@ TEST(ReplayRules, TheLedgerNamesRecomputedTensorsAndThoseThatCannotBe) {
 TEST(ReplayRules, ARecomputedTensorCountsAsReloadedAtThePeak) {
   StepProgram program = recomputed_layer();
   std::erase_if(program.events, [](const Event& event) { return event.id == 2; });
-  const DeviceContent content = content_at_peak(Step(program), ruled("recompute"));
+  const DeviceContent content = content_at_peak(Step(program), ruled("recompute"), kAnyLink);
   EXPECT_EQ(content.kept, 300);
   EXPECT_EQ(content.total, 1750);
 }

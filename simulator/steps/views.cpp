@@ -186,10 +186,10 @@ std::vector<MemoryPoint> memory_over_step(const Step& step, const Policy& policy
   return listener.take();
 }
 
-DeviceContent content_at_peak(const Step& step, const Policy& policy) {
-  const Prediction prediction = replay(step, policy, kAnyLink);
+DeviceContent content_at_peak(const Step& step, const Policy& policy, const Link& link) {
+  const Prediction prediction = replay(step, policy, link);
   ContentListener listener(step, prediction.peak_event);
-  replay(step, policy, kAnyLink, &listener);
+  replay(step, policy, link, &listener);
   return listener.content(*prediction.metrics.device_peak_bytes);
 }
 

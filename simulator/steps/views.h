@@ -41,8 +41,9 @@ struct DeviceContent {
   Bytes working = 0;   ///< everything else: gradients, temporaries, activations that nobody saved
 };
 
-/// Returns the contents at the device peak.
-DeviceContent content_at_peak(const Step& step, const Policy& policy);
+/// Returns the contents at the device peak. The link matters only to a program that frees memory which other
+/// streams use: see StepProgram::free_points.
+DeviceContent content_at_peak(const Step& step, const Policy& policy, const Link& link);
 
 /// The phase and the outermost operator or autograd node that run at event `index` of Step::events(); both
 /// are empty if there is no such event.

@@ -133,7 +133,7 @@ ProgramSketch peak_in_backward() {
 
 TEST(ContentAtPeak, ReportsKeptBytes) {
   const ProgramSketch sketch = peak_in_backward();
-  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"));
+  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"), kAnyLink);
   EXPECT_EQ(content.total, 1350);
   EXPECT_EQ(content.resident, 1000);
   EXPECT_EQ(content.kept, 300);
@@ -142,7 +142,7 @@ TEST(ContentAtPeak, ReportsKeptBytes) {
 
 TEST(ContentAtPeak, ReportsStashedAndReloadedBytes) {
   const ProgramSketch sketch = peak_in_backward();
-  const DeviceContent content = content_at_peak(Step(sketch.program()), with_stash(1));
+  const DeviceContent content = content_at_peak(Step(sketch.program()), with_stash(1), kAnyLink);
   EXPECT_EQ(content.total, 1350);
   EXPECT_EQ(content.stashed, 100);
   EXPECT_EQ(content.reloaded, 200);
@@ -155,7 +155,7 @@ TEST(ContentAtPeak, CountsAStorageOnce) {
   sketch.save(x);
   sketch.save(x);
   sketch.alloc(1);
-  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"));
+  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"), kAnyLink);
   EXPECT_EQ(content.kept, 100);
   EXPECT_EQ(content.working, 1);
 }
@@ -164,7 +164,7 @@ TEST(ContentAtPeak, ASavedResidentIsResident) {
   ProgramSketch sketch(1000);
   sketch.save(sketch.resident(300), 0, Movability::kParameter);
   sketch.alloc(1);
-  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"));
+  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"), kAnyLink);
   EXPECT_EQ(content.resident, 1000);
   EXPECT_EQ(content.kept, 0);
 }
@@ -174,7 +174,7 @@ TEST(ContentAtPeak, AFreedResidentDoesNotCount) {
   sketch.free(sketch.resident(300));
   sketch.save(sketch.alloc(400));
   sketch.alloc(1);
-  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"));
+  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"), kAnyLink);
   EXPECT_EQ(content.total, 1101);
   EXPECT_EQ(content.resident, 700);
   EXPECT_EQ(content.kept, 400);
@@ -183,7 +183,7 @@ TEST(ContentAtPeak, AFreedResidentDoesNotCount) {
 
 TEST(ContentAtPeak, IsOnlyResidentForAStepThatAllocatesNothing) {
   const ProgramSketch sketch(1000);
-  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"));
+  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"), kAnyLink);
   EXPECT_EQ(content.total, 1000);
   EXPECT_EQ(content.resident, 1000);
   EXPECT_EQ(content.working, 0);
@@ -192,7 +192,7 @@ TEST(ContentAtPeak, IsOnlyResidentForAStepThatAllocatesNothing) {
 RC_GTEST_PROP(ContentAtPeakProperty, PartsSumToThePeak, ()) {
   const Step step(ChainSketch::program(*random_layers(kMostBytes)));
   const Policy policy = any_policy();
-  const DeviceContent content = content_at_peak(step, policy);
+  const DeviceContent content = content_at_peak(step, policy, kAnyLink);
   RC_ASSERT(content.total == *replay(step, policy, kLink).metrics.device_peak_bytes);
   RC_ASSERT(sum(content) == content.total);
   for (const Bytes part :
@@ -228,7 +228,7 @@ TEST(PlaceOfEvent, IsEmptyForAStepWithoutEvents) {
   const Prediction prediction = replay(step, preset_policy("keep"), kLink);
   EXPECT_EQ(prediction.metrics.device_peak_bytes, 1000);
   EXPECT_EQ(place_of_event(sketch.program(), step, prediction.peak_event).phase, "");
-  EXPECT_EQ(content_at_peak(step, preset_policy("keep")).total, 1000);
+  EXPECT_EQ(content_at_peak(step, preset_policy("keep"), kAnyLink).total, 1000);
 }
 
 // --- Stalls ---

@@ -60,6 +60,7 @@ def main() -> None:
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+    print(f"loss {loss.item():.6f}")
 
 
 if __name__ == "__main__":
