@@ -188,8 +188,7 @@ KnownValues::Operator KnownValues::begin_op(const at::RecordFunction& op) {
       is_on_device = true;
       has_wrappers = has_wrappers || !is_plain(tensor);
       if (has_wrappers) return;
-      may_be_known = may_be_known &&
-                     (kind.uses[i] == Use::kIsResult || kind.uses[i] == Use::kOverwrites || may_know(tensor));
+      may_be_known = may_be_known && may_know(tensor, kind.uses[i]);
     });
   if (has_wrappers) return {};
   forget_after_launches();
@@ -420,7 +419,10 @@ void KnownValues::forget_after_launches() {
   bytes_ = bytes_after_sweep_ = 0;
 }
 
-bool KnownValues::may_know(const at::Tensor& tensor) const {
+/// Returns false if the operand is not known, or will not be: before anything costly is tried.
+bool KnownValues::may_know(const at::Tensor& tensor, Use use) const {
+  if (use == Use::kIsResult) return true;
+  if (use == Use::kOverwrites) return !is_too_large(tensor);
   return tensor.numel() == 0 || contents_.contains(begin_of(tensor)) ||
          (gpu_may_know_ && may_be_of_peers(tensor));
 }

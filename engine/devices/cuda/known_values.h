@@ -83,7 +83,7 @@ class KnownValues {
   const Kind& kind_of(const at::RecordFunction& op);
   bool is_too_large(const at::Tensor& tensor) const;
   void forget_after_launches();
-  bool may_know(const at::Tensor& tensor) const;
+  bool may_know(const at::Tensor& tensor, Use use) const;
   /// Returns the contents of the tensor's storage; nullptr: they are not known.
   const c10::Storage* find(const at::Tensor& tensor);
   /// Returns a tensor on the CPU with the contents of one on the device; undefined: they are not known.
