@@ -103,13 +103,13 @@ std::vector<char> GpuCopies::answer_of(Bytes bytes) const {
 // Copies of unknown values to the host bring zeros. Large ones leave host memory untouched, so that unused
 // pinned memory takes no physical memory.
 void GpuCopies::carry_value(CopyEnd to, CopyEnd from, Bytes bytes) {
-  if (to.place != MemoryPlace::kDevice && !state_.read_problem.empty())
-    throw input_error(state_.read_problem);  // the value that is read may depend on those
   if (to.place == MemoryPlace::kDevice) {
     if (from.place == MemoryPlace::kDevice) state_.values.copy(to.address, from.address, bytes);
     if (from.place != MemoryPlace::kDevice) state_.values.write(to.address, from.address, bytes);
     return;
   }
+  // The value that is read may depend on those that did not come.
+  if (!state_.read_problem.empty()) throw input_error(state_.read_problem);
   std::vector<char> value = state_.values.read(from.address, bytes);
   if (value.empty()) value = answer_of(bytes);
   if (value.empty()) ++state_.unknown_reads;
