@@ -3,14 +3,14 @@
 #include <ATen/Functions.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
-#include <c10/core/CPUAllocator.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
 
+#include "engine/devices/cuda/router_choice.h"
+#include "engine/devices/cuda/values_on_cpu.h"
 #include "engine/devices/virtual_gpu/values/small_values.h"
 
 namespace offprof {
@@ -30,49 +30,8 @@ constexpr std::array<std::string_view, 3> kOverwrite = {"aten::copy_", "aten::fi
 constexpr std::array<std::string_view, 3> kKeepContents = {"aten::set_", "aten::resize_",
                                                            "aten::record_stream"};
 
-/// Runs operators on the CPU as plain functions: without autograd, autocast, modes of Python and observers.
-class OnlyTheCpu {
-  at::DisableRecordFunctionGuard unobserved_;
-  c10::impl::ForceDispatchKeyGuard plain_{
-      c10::DispatchKeySet(c10::DispatchKey::BackendSelect),
-      c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::python_ks};
-};
-
-/// Returns true for a tensor whose elements are in memory as its strides say, rather than a wrapper of
-/// others.
-bool is_plain(const at::Tensor& tensor) {
-  constexpr auto kWrappers = c10::python_ks | c10::functorch_transforms_ks | c10::functorch_batched_ks |
-                             c10::DispatchKeySet({c10::DispatchKey::Functionalize, c10::DispatchKey::Negative,
-                                                  c10::DispatchKey::Conjugate, c10::DispatchKey::ZeroTensor});
-  return tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
-         !tensor.key_set().has_any(kWrappers);
-}
-
 bool covers_its_storage(const at::Tensor& tensor) {
   return tensor.is_non_overlapping_and_dense() && tensor.nbytes() == tensor.storage().nbytes();
-}
-
-c10::Storage new_storage(std::size_t bytes) {
-  return {c10::Storage::use_byte_size_t(), c10::SymInt(static_cast<std::int64_t>(bytes)),
-          c10::GetCPUAllocator(), false};
-}
-
-c10::Storage copy_of(const c10::Storage& storage) {
-  c10::Storage copy = new_storage(storage.nbytes());
-  std::memcpy(copy.mutable_data(), storage.data(), storage.nbytes());
-  return copy;
-}
-
-/// Returns the tensor that has the same place in `storage` as `tensor` has in its own; undefined: it would
-/// reach beyond its end.
-at::Tensor view_like(const c10::Storage& storage, const at::Tensor& tensor) {
-  std::int64_t last = tensor.storage_offset();
-  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-  if ((last + 1) * static_cast<std::int64_t>(tensor.element_size()) >
-      static_cast<std::int64_t>(storage.nbytes()))
-    return {};
-  return at::empty({0}, at::TensorOptions(tensor.scalar_type()))
-      .set_(storage, tensor.storage_offset(), tensor.sizes(), tensor.strides());
 }
 
 const void* begin_of(const at::Tensor& tensor) {
@@ -99,38 +58,6 @@ bool returns_views(const c10::FunctionSchema& schema) {
 /// Returns true if the operator's own kernels write its results. Others call operators for that.
 bool has_kernels(const c10::OperatorHandle& handle, std::string_view name) {
   return handle.hasKernelForDispatchKey(c10::DispatchKey::CUDA) || name == "aten::copy_";
-}
-
-/// Returns the choices that KnownValues describes: `count` of the experts in each row of the scores.
-at::Tensor balanced_choices(const at::Tensor& scores, std::int64_t count, bool has_last_dimension) {
-  const OnlyTheCpu guard;
-  const std::int64_t experts = scores.size(-1);
-  std::vector<std::int64_t> sizes = scores.sizes().vec();
-  sizes.back() = count;
-  if (!has_last_dimension) sizes.pop_back();
-  return at::arange(scores.numel() / experts * count, at::TensorOptions(at::kLong))
-      .remainder(experts)
-      .reshape(sizes);
-}
-
-bool is_last_dimension(const at::Tensor& tensor, const c10::IValue& dimension) {
-  return dimension.isInt() && (dimension.toInt() == -1 || dimension.toInt() == tensor.dim() - 1);
-}
-
-/// Returns the results of a router's choice; an empty vector if the operator is none.
-std::vector<at::Tensor> assumed_choices(std::string_view name, const at::RecordFunction& op) {
-  const auto inputs = op.inputs();
-  if (inputs.size() < 2 || !inputs[0].isTensor()) return {};
-  const at::Tensor& scores = inputs[0].toTensor();
-  if (!scores.defined() || !scores.is_cuda() || !is_plain(scores) || !scores.is_floating_point() ||
-      scores.dim() < 2 || scores.numel() == 0)
-    return {};
-  if (name == "aten::topk" && inputs.size() >= 3 && inputs[1].isInt() && is_last_dimension(scores, inputs[2]))
-    return {at::Tensor(), balanced_choices(scores, inputs[1].toInt(), true)};
-  const bool is_max = name == "aten::max", is_argmax = name == "aten::argmax";
-  if ((!is_max && !is_argmax) || inputs.size() < 3 || !is_last_dimension(scores, inputs[1])) return {};
-  const at::Tensor choices = balanced_choices(scores, 1, inputs[2].isBool() && inputs[2].toBool());
-  return is_max ? std::vector{at::Tensor(), choices} : std::vector{choices};
 }
 
 /// Returns true if other ranks may have sent the contents: integers, which programs decide by.
@@ -208,7 +135,7 @@ KnownValues::Operator KnownValues::begin_op(const at::RecordFunction& op) {
     begin_copy_to_host(known, inputs[0].toTensor(), inputs[1].toTensor());
   } else {
     if (may_be_known && kind.is_of_torch && !kind.is_random) compute(known, kind, op);
-    if (!known.knows_operands && gpu_.assumes_balanced_experts()) known.results = assumed_choices(name, op);
+    if (!known.knows_operands && gpu_.assumes_balanced_experts()) known.results = balanced_choices(op);
   }
   if (known.knows_operands && kind.finds_elements) {
     gpu_.answer_reads(known.results.at(0).size(0));
@@ -237,6 +164,17 @@ void KnownValues::begin_copy_to_host(Operator& known, const at::Tensor& to, cons
   known.host = to;
   known.host_contents = contents_of(from);
   known.knows_operands = known.host_contents.defined();
+}
+
+void KnownValues::end_copy_to_host(const Operator& known) {
+  if (known.knows_operands) {
+    const OnlyTheCpu guard;
+    known.host.copy_(known.host_contents);
+  }
+  if (!is_plain(known.host)) return;
+  unknown_on_host_.erase(begin_of(known.host));
+  if (!known.knows_operands)
+    unknown_on_host_.emplace(begin_of(known.host), known.host.storage().getWeakStorageImpl());
 }
 
 void KnownValues::hand_over(const at::Tensor& tensor) {
@@ -349,20 +287,7 @@ void KnownValues::end_op(const Operator& known, const at::RecordFunction& op) {
   const std::lock_guard turn(mutex_);
   if (known.answers_reads) gpu_.answer_reads(std::nullopt);
   for (const auto& [storage, contents] : known.changed) set(storage, contents);
-  if (known.host.defined()) {
-    if (known.host_contents.defined()) {
-      const OnlyTheCpu guard;
-      known.host.copy_(known.host_contents);
-    }
-    if (is_plain(known.host)) {
-      if (known.host_contents.defined()) {
-        unknown_on_host_.erase(begin_of(known.host));
-      } else {
-        unknown_on_host_.insert_or_assign(begin_of(known.host), known.host.storage().getWeakStorageImpl());
-      }
-    }
-    return;
-  }
+  if (known.host.defined()) return end_copy_to_host(known);
   const std::vector<c10::IValue>& outputs = op.outputs();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor contents = i < known.results.size() ? known.results[i] : at::Tensor();

@@ -98,6 +98,7 @@ class KnownValues {
   void store(const at::Tensor& tensor, const at::Tensor& contents);
 
   void begin_copy_to_host(Operator& known, const at::Tensor& to, const at::Tensor& from);
+  void end_copy_to_host(const Operator& known);
   /// Lets the GPU read a tensor's contents, if they are known and few.
   void hand_over(const at::Tensor& tensor);
   void compute(Operator& known, const Kind& kind, const at::RecordFunction& op);
