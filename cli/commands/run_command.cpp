@@ -24,6 +24,7 @@
 #include "cli/reports/memory_refusal.h"
 #include "cli/reports/rank_runs_report.h"
 #include "cli/reports/run_report.h"
+#include "cli/tables/step_size.h"
 #include "engine/models/inputs/input_spec.h"
 #include "engine/scheduler/command_log.h"
 #include "profiler/plugin/plugin.h"
@@ -342,6 +343,7 @@ class RunCommand : public Subcommand {
     report.gradients = trace.gradients;
     report.gradient_errors = trace.gradient_errors;
     report.notes = trace.notes;
+    report.step_size = step_size(trace);
     report.ledger = trace.ledger;
     report.trace_path = trace_path;
     report.argv = context.argv();

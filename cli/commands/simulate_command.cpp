@@ -18,6 +18,7 @@
 #include "cli/tables/headline.h"
 #include "cli/tables/ledger_table.h"
 #include "cli/tables/metrics_table.h"
+#include "cli/tables/step_size.h"
 #include "engine/scheduler/command_log.h"
 #include "engine/scheduler/placement_rules.h"
 #include "simulator/replay/replay.h"
@@ -49,6 +50,7 @@ struct SimulateReport {
   TimeDoubt doubt;
   std::string inexactness;  ///< concerns memory too; is also one of the warnings
   RunSettings settings;     ///< the settings with which the step was recorded
+  StepSize step_size{};
 };
 
 nlohmann::ordered_json to_json(const SimulateReport& report) {
@@ -117,7 +119,8 @@ std::string to_text(const SimulateReport& report, const Page& page) {
                   format_rate(report.link.h2d.bytes_per_second), report.link.is_shared ? ", shared" : "");
   const std::string verdict =
       headline(headline_figures(report.without_offloading), headline_figures(report.predicted),
-               unsure_by(report.doubt), modelled_range(report));
+               unsure_by(report.doubt), modelled_range(report)) +
+      rate_beside(report.step_size, report.predicted);
   return page.paint(Tone::kStrong, wrap(verdict, page.width, 0)) + "\n" + fits_text(report, page) +
          wrap(subject, page.width, 0) + "\n\n" +
          metrics_table({{"predicted", report.predicted, unsure_by(report.doubt)}}, page) +
@@ -177,6 +180,7 @@ class SimulateCommand : public Subcommand {
     context.warn(report.doubt.warnings);
     report.times_are_modelled = trace.environment.times_are_modelled;
     report.settings = trace.settings;
+    report.step_size = step_size(trace);
     if (!commands_path_.empty())
       context.print(format_command_log(replay_commands(steps.step(policy), policy)), commands_path_);
     if (!output_.empty()) {

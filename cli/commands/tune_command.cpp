@@ -17,6 +17,7 @@
 #include "cli/reports/simulation_report.h"
 #include "cli/reports/tune_report.h"
 #include "cli/reports/tuned_configuration.h"
+#include "cli/tables/step_size.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
 #include "simulator/steps/modelled_time.h"
 #include "simulator/steps/time_doubt.h"
@@ -254,6 +255,7 @@ class TuneCommand : public Subcommand {
     report.profile = profile_name_;
     report.times_are_modelled = trace.environment.times_are_modelled;
     report.settings = trace.settings;
+    report.step_size = step_size(trace);
     add_ranges(report, trace, steps, link);
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,
                       std::back_inserter(report.warnings));

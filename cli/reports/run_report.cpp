@@ -11,6 +11,7 @@
 #include "cli/tables/headline.h"
 #include "cli/tables/ledger_table.h"
 #include "cli/tables/metrics_table.h"
+#include "cli/tables/step_size.h"
 #include "cli/tables/tracing_text.h"
 #include "cli/terminal/text_table.h"
 #include "engine/devices/virtual_gpu/value_reads.h"
@@ -239,6 +240,7 @@ std::string to_text(const RunReport& report, const Page& page) {
   std::optional<HeadlineFigures> without;
   if (report.without_offloading) without = headline_figures(*report.without_offloading);
   const std::string verdict = headline(without, headline_figures(report.run.metrics), 0, report.step_range) +
+                              rate_beside(report.step_size, report.run.metrics) +
                               (without ? ", against the replayed step without offloading" : "");
   std::string subject = fmt::format("{}, policy {}: {}", report.run.model->name, report.run.policy->name,
                                     describe(*report.run.policy));

@@ -36,7 +36,8 @@ struct RunReport {
   Ledger ledger;
   bool checked_streams = false;
   std::vector<StreamHazard> hazards;
-  std::string trace_path;                 ///< empty: no trace was written
+  std::string trace_path;  ///< empty: no trace was written
+  StepSize step_size{};
   std::optional<ScriptOutcome> script{};  ///< of a training script; nullopt: a TorchScript module
   std::vector<std::string> argv;          ///< the command line, program name first
 };

@@ -32,6 +32,7 @@ struct TuneReport {
   /// tell.
   std::vector<std::size_t> alike{};
   RunSettings settings{};  ///< the settings with which the step was recorded
+  StepSize step_size{};
   /// All configurations that were tuned together, including this one.
   std::vector<TunedConfiguration> configurations{};
   /// Reasons why the predicted times are less certain than their digits suggest, one sentence each.

@@ -49,11 +49,9 @@ std::string verdict_text(const TuneReport& report, const Page& page) {
   const TuneResult& result = report.result;
   if (!result.chosen) return page.paint(Tone::kBad, wrap(no_policy_text(report), page.width, 0)) + "\n";
   const Metrics& chosen = result.chosen->predicted;
-  std::string figures =
-      headline(headline_figures(result.keep.predicted), headline_figures(chosen), 0, report.step_range);
-  const double seconds = static_cast<double>(*chosen.step_time_ns) / 1e9;
-  if (const std::string rate = rate_text(step_size(report.settings.inputs), seconds); !rate.empty())
-    figures += ", " + rate;
+  const std::string figures =
+      headline(headline_figures(result.keep.predicted), headline_figures(chosen), 0, report.step_range) +
+      rate_beside(report.step_size, chosen);
   return page.paint(Tone::kStrong, wrap(figures, page.width, 0)) + "\n" +
          wrap(fmt::format("Chosen, {}: {}", goal_text(report), describe(result.chosen->policy)), page.width,
               0) +

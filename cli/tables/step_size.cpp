@@ -23,7 +23,7 @@ std::vector<std::int64_t> dimensions_of(std::string_view spec) {
   return dimensions;
 }
 
-StepSize step_size(const std::vector<std::string>& inputs) {
+StepSize size_of_inputs(const std::vector<std::string>& inputs) {
   StepSize size;
   for (const std::string& input : inputs) {
     const std::vector<std::int64_t> dimensions = dimensions_of(input);
@@ -35,12 +35,25 @@ StepSize step_size(const std::vector<std::string>& inputs) {
   return size;
 }
 
+StepSize step_size(const Trace& trace) {
+  StepSize size = size_of_inputs(trace.settings.inputs);
+  if (!size.samples && !size.tokens) size.tokens = trace.step_size.tokens;
+  size.flops = trace.step_size.flops;
+  return size;
+}
+
 std::string rate_text(const StepSize& size, double seconds) {
   if (size.tokens) return fmt::format("{:.0f} tokens/s", static_cast<double>(*size.tokens) / seconds);
   if (!size.samples) return "";
   constexpr double kNeedsNoDecimals = 100;
   const double rate = static_cast<double>(*size.samples) / seconds;
   return fmt::format("{:.{}f} samples/s", rate, rate < kNeedsNoDecimals ? 1 : 0);
+}
+
+std::string rate_beside(const StepSize& size, const Metrics& metrics) {
+  if (!metrics.step_time_ns || *metrics.step_time_ns <= 0) return "";
+  const std::string rate = rate_text(size, static_cast<double>(*metrics.step_time_ns) / 1e9);
+  return rate.empty() ? "" : ", " + rate;
 }
 
 bool computes_in_bfloat16(const StepProgram& program) {

@@ -66,6 +66,8 @@ class ComputeStream {
   virtual void note_stream_commands(bool noted) { (void)noted; }
   /// Returns the commands since the last call, in order, with `event` 0; none if the device cannot tell.
   virtual std::vector<StreamCommand> take_stream_commands() { return {}; }
+  /// Returns what the operators since the last call processed, without samples; nullopt: it is not counted.
+  virtual std::optional<StepSize> take_step_size() { return std::nullopt; }
   /// Returns the time that the compute stream stalled on copies since the last call. The device must be idle.
   virtual Nanoseconds take_exposed_ns() = 0;
 };

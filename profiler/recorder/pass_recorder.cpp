@@ -90,6 +90,7 @@ PassRecorder::PassRecorder(Device& device, bool wants_node_ends, GpuTracer* trac
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
   device_.note_stream_commands(true);
   pass_.has_work = device_.take_work().has_value();
+  device_.take_step_size();
   pass_.begin_ns = device_.mark();
 }
 
@@ -145,6 +146,7 @@ void PassRecorder::forget_in_child() {
 void PassRecorder::end_step() {
   begin_phase("end");
   pass_.end_ns = device_.mark();
+  pass_.size = device_.take_step_size().value_or(StepSize{});
 }
 
 RecordedPass PassRecorder::finish() {

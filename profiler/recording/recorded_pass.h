@@ -87,6 +87,7 @@ struct RecordedPass {
   Bytes reserved_bytes = 0;  ///< held by the caching allocator when the step began
   Nanoseconds begin_ns = 0;
   Nanoseconds end_ns = 0;
+  StepSize size{};
   bool has_work = false;  ///< the device reports the work that it is given
 };
 

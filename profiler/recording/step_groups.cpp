@@ -81,4 +81,9 @@ std::vector<StepGroup> StepGroups::summary() const {
   return groups;
 }
 
+bool StepGroups::differ_in_memory() const {
+  const auto peak = [](const Group& group) { return group.about.peak_bytes; };
+  return std::ranges::adjacent_find(groups_, std::ranges::not_equal_to(), peak) != groups_.end();
+}
+
 }  // namespace offprof

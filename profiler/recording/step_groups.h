@@ -34,6 +34,8 @@ class StepGroups {
   std::int64_t steps() const { return steps_; }
   /// Describes the groups, the most frequent first.
   std::vector<StepGroup> summary() const;
+  /// Returns true if some groups have another peak than others.
+  bool differ_in_memory() const;
 
  private:
   struct Group {

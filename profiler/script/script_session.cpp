@@ -140,6 +140,7 @@ void ScriptSession::observe() {
   groups_.add(std::move(*finished_));
   if (auto chosen = groups_.choose()) {
     filter_.emplace(chosen->front().recording);
+    result_.trace.steps_differ = groups_.differ_in_memory();
     for (StepResult& step : *chosen) take(std::move(step));
     return;
   }
@@ -155,6 +156,7 @@ void ScriptSession::take(StepResult step) {
 
 void ScriptSession::skip_step() {
   ++skipped_;
+  if (!filter_->has_same_tensors(*finished_)) result_.trace.steps_differ = true;
   if (++skipped_in_a_row_ < request_.patience_steps) return;
   throw input_error(
       fmt::format("none of the last {} steps was like those that were recorded", skipped_in_a_row_),

@@ -97,6 +97,7 @@ TEST_F(ScriptSessionTest, SkipsStepsThatAreUnlikeTheRecordedOnes) {
                           Field(&StepGroup::steps, 1)));
   EXPECT_GT(session.skipped_steps(), 0);
   const Trace& trace = session.result().trace;
+  EXPECT_TRUE(trace.steps_differ);
   EXPECT_EQ(trace.metrics.device_peak_bytes,
             TraceSteps(trace).predict(trace.policy, trace.environment.link).device_peak_bytes);
 }
@@ -107,6 +108,7 @@ TEST_F(ScriptSessionTest, FindsRecomputeStepsOfAProgram) {
   ScriptSession session(asked, device_, kQuietly);
   record(session, [](int) { return 16; });
   EXPECT_EQ(session.skipped_steps(), 0);
+  EXPECT_FALSE(session.result().trace.steps_differ);
   ASSERT_TRUE(session.result().trace.program.recomputations.has_value());
   EXPECT_FALSE(session.result().trace.program.recomputations->empty());
 }

@@ -20,9 +20,10 @@ class StepFilter {
   /// the program (until its backward if the order brings tensors back densely, which may change backward). Of
   /// other steps, the saved tensors and the number of allocations are compared.
   bool accepts(const StepOrder& order, const StepResult& step);
+  /// Returns true if as many tensors with as many bytes were saved as in that program.
+  bool has_same_tensors(const StepResult& step) const;
 
  private:
-  bool has_same_tensors(const StepResult& step) const;
   bool has_same_allocations(const StepOrder& order, const StepResult& step) const;
 
   RecordedPass kept_;

@@ -136,6 +136,7 @@ StepScript<RecordedProgram> record_program(const StepSource& source, bool finds_
   RecordedPass offload_pass = co_await record_pass(preset_policy("offload"), std::move(moving));
   RecordedProgram recorded;
   recorded.program = build_program(keep_passes, offload_pass);
+  recorded.step_size = keep_passes.front().size;
   if (!carried_storages(recorded.program, /*of_program=*/true).empty()) {
     source.progress("recording once more with everything offloaded");
     StepGuide again;

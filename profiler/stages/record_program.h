@@ -31,8 +31,9 @@ struct StepSource {
 struct RecordedProgram {
   StepProgram program;
   std::optional<StepProgram> dense_program;  ///< see Trace::dense_program
-  StepGuide guide;                           ///< for policies without rules; has the data for rules too
-  RecordedPass offload_pass;                 ///< with everything offloaded
+  StepSize step_size{};
+  StepGuide guide;            ///< for policies without rules; has the data for rules too
+  RecordedPass offload_pass;  ///< with everything offloaded
   /// The last step that was recorded. Storages that steps replace, such as gradients, are found in the
   /// allocator by it, so measured steps follow right after it.
   RecordedPass last_pass;

@@ -91,6 +91,7 @@ StepScript<StepGuide> record_run(const StepSource& source, const RunRequest& req
   }
   trace.notes.insert(trace.notes.end(), recorded.notes.begin(), recorded.notes.end());
   note_allocator_state(source.device, recorded);
+  trace.step_size = recorded.step_size;
   trace.program = std::move(recorded.program);
   trace.dense_program = std::move(recorded.dense_program);
   check_rules(request.policy, trace);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
@@ -192,6 +194,16 @@ def test_saved_tensor_hooks_of_the_script_take_precedence(script: Callable[[str]
     report = report_of("run", script(text + "while True: train_step()"), "--device", "host")
     assert report["script"]["saved_by_user_hooks"] > 0
     assert report["inexact"] == []
+
+
+@pytest.mark.parametrize("checkpointing", ["plain", "reentrant"])
+def test_a_step_has_the_operations_that_pytorch_counts(checkpointing: str, offprof: Run, tmp_path: Path) -> None:
+    program = PROGRAMS / "counted_step.py"
+    counted = subprocess.run([sys.executable, program, "count"], capture_output=True, text=True, check=True)
+    options = ("--device", "virtual:h200", "-o", "t.json")
+    assert offprof("run", program, *options, "--", checkpointing).returncode == 0
+    size = json.loads((tmp_path / "t.json").read_text())["step_size"]
+    assert size == {"tokens": 2 * 4 * 32, "flops": float(counted.stdout)}
 
 
 def test_forked_workers_load_the_data(report_of: Report) -> None:

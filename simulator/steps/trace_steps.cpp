@@ -61,6 +61,12 @@ std::string outliving_tensors(const StepProgram& program) {
       first.line >= 0 ? " at " + program.names[first.line] : std::string());
 }
 
+constexpr const char* kOtherShapes =
+    "predicted reserved memory may be inexact: the program also makes steps of other shapes, and what "
+    "PyTorch's "
+    "allocator has kept from them is not known. The other figures are those of the recorded shape; --shape "
+    "largest records the largest";
+
 }  // namespace
 
 MemoryCapacity usable_of_device(const Trace& trace, Bytes usable) {
@@ -71,7 +77,8 @@ TraceSteps::TraceSteps(const Trace& trace, const std::optional<MemoryCapacity>& 
     : transforms_(trace.transforms),
       program_(trace.program),
       step_(trace.program, costs_in(trace), trace.transforms),
-      cache_setting_(cache_setting_of(trace)) {
+      cache_setting_(cache_setting_of(trace)),
+      steps_differ_(trace.steps_differ) {
   if (assumed) {
     cache_setting_.device_memory_bytes = assumed->usable_bytes;
     cache_setting_.device_total_bytes = assumed->total_bytes;
@@ -120,7 +127,7 @@ std::string TraceSteps::inexactness(const Policy& policy) const {
     return "predicted memory may be inexact: saved tensors outlive the step, and the host memory that their "
            "copies "
            "leave to the next step is so little that it offloads other tensors; allow more host memory";
-  if (has_program_of(policy)) return {};
+  if (has_program_of(policy)) return steps_differ_ && program_.allocator ? kOtherShapes : "";
   const auto changed = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, policy));
   return fmt::format(
       "predictions of this setting of TRL's rules may be inexact: a tensor that is not dense "

@@ -63,7 +63,8 @@ class TraceSteps {
   /// tensors in another layout and others not, so the step may be a third program.
   bool has_program_of(const Policy& policy) const { return recorded_of(policy) != Recorded::kNeither; }
   /// Returns an empty string if a replay under `policy` is exact. Otherwise returns a sentence that says why
-  /// it may be inexact: the trace has no program of such a step, or saved tensors outlive the step.
+  /// it may be inexact: the trace has no program of such a step, saved tensors outlive the step, or the
+  /// program makes steps of other shapes too.
   std::string inexactness(const Policy& policy) const;
 
  private:
@@ -81,6 +82,7 @@ class TraceSteps {
   std::optional<Step> dense_step_;
   std::vector<SavedId> changed_;  ///< the tensors whose layout had changed when dense_program_ was recorded
   CacheSetting cache_setting_;
+  bool steps_differ_;
 };
 
 }  // namespace offprof

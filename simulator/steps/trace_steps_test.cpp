@@ -78,6 +78,15 @@ TEST(TraceSteps, AreExactIfTheNextStepReleasesWhatOutlivesAStep) {
   EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")), IsEmpty());
 }
 
+TEST(TraceSteps, ReportReservedMemoryAsInexactIfOtherStepsHaveOtherShapes) {
+  Trace trace = virtual_sample_trace();
+  trace.steps_differ = true;
+  EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")),
+              HasSubstr("predicted reserved memory may be inexact"));
+  trace.program.allocator.reset();
+  EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")), IsEmpty());
+}
+
 TEST(TraceSteps, UsesTheProgramAsSavedIfTheReloadedTensorsDoNotChange) {
   const Trace trace = trace_with(program_of_layouts(0), program_of_layouts(50));
   EXPECT_FALSE(is_of_dense_program(trace, trl(kLargest)));

@@ -109,6 +109,13 @@ Json to_json(const RunSettings& settings, RunDetail detail) {
   return json;
 }
 
+Json to_json(const StepSize& size) {
+  Json json = Json::object();
+  if (size.tokens) json["tokens"] = *size.tokens;
+  if (size.flops > 0) json["flops"] = size.flops;
+  return json;
+}
+
 Environment environment_from_json(const JsonValue& json, RunDetail detail) {
   Environment environment;
   environment.device = json.at("device").as_string();
@@ -142,6 +149,13 @@ ModelInfo model_from_json(const JsonValue& json, RunDetail detail) {
                          optimizer->at("master_weight_bytes").as_integer()};
   }
   return model;
+}
+
+StepSize step_size_from_json(const JsonValue& json) {
+  StepSize size;
+  if (const auto tokens = json.find("tokens")) size.tokens = tokens->as_integer();
+  if (const auto flops = json.find("flops")) size.flops = flops->as_amount();
+  return size;
 }
 
 RunSettings settings_from_json(const JsonValue& json, RunDetail detail) {

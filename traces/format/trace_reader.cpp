@@ -37,6 +37,8 @@ Trace trace_from_json(const JsonValue& root) {
   trace.environment = environment_from_json(root.at("environment"), RunDetail::kFull);
   trace.model = model_from_json(root.at("model"), RunDetail::kFull);
   trace.settings = settings_from_json(root.at("settings"), RunDetail::kFull);
+  if (const auto size = root.find("step_size")) trace.step_size = step_size_from_json(*size);
+  if (const auto differ = root.find("steps_differ")) trace.steps_differ = differ->as_bool();
   read_results(trace, root);
   trace.program = program_from_json(root.at("program"));
   if (const auto recomputations = root.find("recomputations"))

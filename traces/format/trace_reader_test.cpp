@@ -61,6 +61,8 @@ void expect_same(const Trace& a, const Trace& b) {
   EXPECT_EQ(a.environment, b.environment);
   EXPECT_EQ(a.model, b.model);
   EXPECT_EQ(a.settings, b.settings);
+  EXPECT_EQ(a.step_size, b.step_size);
+  EXPECT_EQ(a.steps_differ, b.steps_differ);
   EXPECT_EQ(a.policy, b.policy);
   EXPECT_EQ(a.program, b.program);
   EXPECT_EQ(a.dense_program, b.dense_program);
@@ -93,6 +95,13 @@ TEST(ParseTrace, ReadsBackTheDenseStepProgram) {
   Trace trace = sample_trace();
   trace.dense_program = trace.program;
   trace.dense_program->storages[2].bytes = 8192;
+  expect_same(read_back(trace), trace);
+}
+
+TEST(ParseTrace, ReadsBackWhatAStepProcesses) {
+  Trace trace = sample_trace();
+  trace.step_size = {.tokens = 16384, .flops = 6.5e18};
+  trace.steps_differ = true;
   expect_same(read_back(trace), trace);
 }
 

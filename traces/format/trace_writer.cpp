@@ -40,6 +40,8 @@ void append_run_members(std::string& out, const Trace& trace) {
   append_member(out, "environment", to_json(trace.environment, RunDetail::kFull));
   append_member(out, "model", to_json(trace.model, RunDetail::kFull));
   append_member(out, "settings", to_json(trace.settings, RunDetail::kFull));
+  if (trace.step_size != StepSize{}) append_member(out, "step_size", to_json(trace.step_size));
+  if (trace.steps_differ) append_member(out, "steps_differ", Json(true));
   append_member(out, "policy", to_json(trace.policy));
   append_member(out, trace.simulated ? "predicted" : "measured", metrics_to_json(trace.metrics));
   append_member(out, "ledger", ledger_to_json(trace.ledger));

@@ -100,6 +100,9 @@ struct Trace {
   Environment environment;
   ModelInfo model;
   RunSettings settings;
+  StepSize step_size{};  ///< of the recorded step, without what its input specifications say
+  /// The program also makes steps of other shapes, which are not recorded.
+  bool steps_differ = false;
   Policy policy;
   StepProgram program;
   /// Step program with tensors that come back densely packed, as under the `trl` preset. Only set if it

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "traces/base/units.h"
 
@@ -71,6 +72,17 @@ struct StreamCommand {
   bool meets_copies() const { return copies() || kind == Kind::kDeviceWait; }
   bool has_point() const { return kind == Kind::kRecord || kind == Kind::kWait || kind == Kind::kHostWait; }
   bool operator==(const StreamCommand&) const = default;
+};
+
+/// Amount of data and of arithmetic of a step.
+struct StepSize {
+  std::optional<std::int64_t> samples{};  ///< nullopt: not known
+  std::optional<std::int64_t> tokens{};   ///< nullopt: not known, or the step has none
+  /// Operations of matrix products, convolutions and attention, forward and backward, as OpWork counts them,
+  /// without what backward computes again. 0: not counted.
+  double flops = 0;
+
+  bool operator==(const StepSize&) const = default;
 };
 
 }  // namespace offprof

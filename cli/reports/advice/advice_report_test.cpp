@@ -14,6 +14,7 @@ Trace plain_trace() {
   Trace trace = virtual_sample_trace();
   trace.model.parameters = 7'000'000'000;
   trace.settings.inputs = {"int64[4,4096]<32000"};
+  trace.step_size.flops = 6.0 * 7e9 * 4 * 4096;
   trace.program.saved[0].layout = TensorLayout{"bfloat16", {32, 64}, {64, 1}};
   return trace;
 }
@@ -173,8 +174,15 @@ TEST_F(AdviceReportTest, HasNoMfuOfAModelInFloat32) {
 
 TEST_F(AdviceReportTest, CountsSamplesOfOtherInputs) {
   plain_.settings.inputs = {"float32[8,3,96,96]"};
-  EXPECT_THAT(text(120),
-              testing::HasSubstr("Cost: 1.311 s (+5.0%), 6.1 samples/s, against 1.249 s, 6.4 samples/s"));
+  EXPECT_THAT(
+      text(120),
+      testing::HasSubstr("Cost: 1.311 s (+5.0%), 6.1 samples/s, MFU 53%, against 1.249 s, 6.4 samples/s"));
+}
+
+TEST_F(AdviceReportTest, CountsTheTokensOfAScript) {
+  plain_.settings.inputs = {"--batch", "4"};
+  plain_.step_size.tokens = 4 * 4096;
+  EXPECT_THAT(text(120), testing::HasSubstr("Cost: 1.311 s (+5.0%), 12497 tokens/s, MFU 53%, against "));
 }
 
 TEST_F(AdviceReportTest, SaysHowMuchTheMeasurementDiffers) {

@@ -18,7 +18,7 @@ bool has_answer(const SizeAdvice& advice) {
 
 /// Returns the data that a step of that size processes.
 StepSize step_size_at(const SizeReport& report, std::int64_t size) {
-  StepSize step = step_size(report.plain.settings.inputs);
+  StepSize step = step_size(report.plain);
   const auto scaled = [&](std::optional<std::int64_t>& count) {
     if (count) *count = *count / report.advice.present * size;
   };

@@ -14,12 +14,11 @@ std::string time_text(const Way& way) {
 }
 
 std::string speed_text(const Trace& plain, double peak_flops, const Way& way, const std::string& change) {
-  const StepSize size = step_size(plain.settings.inputs);
+  const StepSize size = step_size(plain);
   std::string text = time_text(way) + change;
   if (const std::string rate = rate_text(size, seconds_of(way)); !rate.empty()) text += ", " + rate;
-  if (!size.tokens || peak_flops <= 0 || !computes_in_bfloat16(plain.program)) return text;
-  const double flops = 6 * static_cast<double>(plain.model.parameters) * static_cast<double>(*size.tokens);
-  return text + fmt::format(", MFU {:.0f}%", 100 * flops / (seconds_of(way) * peak_flops));
+  if (size.flops <= 0 || peak_flops <= 0 || !computes_in_bfloat16(plain.program)) return text;
+  return text + fmt::format(", MFU {:.0f}%", 100 * size.flops / (seconds_of(way) * peak_flops));
 }
 
 }  // namespace offprof

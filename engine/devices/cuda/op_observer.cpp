@@ -140,16 +140,16 @@ bool has_shape_by_values(const at::RecordFunction& op) {
   return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) && contains(kShapesByValues, op.name());
 }
 
-OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
+OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0), node_callback_(0) {
   OFFPROF_CHECK(active_observer == nullptr);
   active_observer = this;
   if (is_python_process()) {
     host_work_.emplace(gpu);
     values_.emplace(gpu);
-    node_callback_ = at::addThreadLocalCallback(
-        at::RecordFunctionCallback(&OpObserver::node_begins, &OpObserver::node_ends)
-            .scopes({at::RecordScope::BACKWARD_FUNCTION}));
   }
+  node_callback_ =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(&OpObserver::node_begins, &OpObserver::node_ends)
+                                     .scopes({at::RecordScope::BACKWARD_FUNCTION}));
   callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&OpObserver::begins, &OpObserver::ends)
                                              .needsInputs(true)
                                              .needsOutputs(true)
@@ -158,7 +158,7 @@ OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0) {
 
 OpObserver::~OpObserver() {
   at::removeCallback(callback_);
-  if (node_callback_) at::removeCallback(*node_callback_);
+  at::removeCallback(node_callback_);
   active_observer = nullptr;
 }
 
@@ -177,6 +177,7 @@ std::unique_ptr<at::ObserverContext> OpObserver::begins(const at::RecordFunction
   auto context = std::make_unique<ObservedOp>(op, active_observer->gpu_, active_observer->values(),
                                               active_observer->host_work_.has_value());
   if (context->has_unknown_shape(op)) active_observer->note(op.name(), active_observer->shapes_by_values_);
+  active_observer->size_.begin_op(op);
   if (active_observer->host_work_) active_observer->host_work_->begin_op(op);
   active_observer->gpu_.begin_op(context->call());
   return context;
@@ -193,12 +194,12 @@ void OpObserver::ends(const at::RecordFunction& op, at::ObserverContext* context
 }
 
 std::unique_ptr<at::ObserverContext> OpObserver::node_begins(const at::RecordFunction&) {
-  if (active_observer != nullptr) active_observer->host_work_->begin_node();
-  return nullptr;
+  if (active_observer != nullptr && active_observer->host_work_) active_observer->host_work_->begin_node();
+  return StepSizeCounter::begin_node();
 }
 
 void OpObserver::node_ends(const at::RecordFunction&, at::ObserverContext*) {
-  if (active_observer != nullptr) active_observer->host_work_->end_node();
+  if (active_observer != nullptr && active_observer->host_work_) active_observer->host_work_->end_node();
 }
 
 void OpObserver::note(std::string_view op, std::set<std::string>& names) {

@@ -12,6 +12,7 @@
 
 #include "engine/devices/cuda/host_work.h"
 #include "engine/devices/cuda/known_values.h"
+#include "engine/devices/cuda/step_size_counter.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
 namespace offprof {
@@ -36,6 +37,7 @@ class ObservedOp final : public at::ObserverContext {
         reads_back_(reads_back(op) && !known_.knows_operands),
         unknown_reads_before_(reads_back_ ? gpu.unknown_reads() : 0) {
     call_.is_of_python = is_of_python;
+    call_.is_computed_again = StepSizeCounter::is_computing_again();
   }
 
   const OpCall& call() const { return call_; }
@@ -74,6 +76,8 @@ class OpObserver {
   /// Returns what is known of the program's tensors; nullptr: nothing is, since a TorchScript module's inputs
   /// are random.
   KnownValues* values() { return values_ ? &*values_ : nullptr; }
+  /// See StepSizeCounter.
+  std::int64_t take_tokens() { return size_.take_tokens(); }
 
  private:
   static std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op);
@@ -86,7 +90,8 @@ class OpObserver {
   std::optional<KnownValues> values_;
   std::optional<HostWorkTeller> host_work_;  ///< nullopt: the program is no Python program
   at::CallbackHandle callback_;
-  std::optional<at::CallbackHandle> node_callback_;
+  at::CallbackHandle node_callback_;
+  StepSizeCounter size_;
   std::mutex mutex_;  ///< operators may run on several threads at once
   std::set<std::string> value_reads_, shapes_by_values_;
 };

@@ -96,6 +96,12 @@ Nanoseconds VirtualDevice::on_device_clock(Nanoseconds virtual_time) const {
   return origin_ns() + virtual_time - gpu_.event_time(origin());
 }
 
+std::optional<StepSize> VirtualDevice::take_step_size() {
+  StepSize size{.flops = gpu_.take_flops()};
+  if (const std::int64_t tokens = ops_.take_tokens(); tokens > 0) size.tokens = tokens;
+  return size;
+}
+
 std::optional<Error> VirtualDevice::take_model_refusal() {
   std::string names;
   for (const std::string& op : ops_.take_shapes_by_values()) names += (names.empty() ? "" : ", ") + op;

@@ -41,6 +41,7 @@ class VirtualDevice final : public CudaDevice {
   std::optional<Work> take_work() override { return gpu_.take_work(); }
   void note_stream_commands(bool noted) override { gpu_.note_stream_commands(noted); }
   std::vector<StreamCommand> take_stream_commands() override { return gpu_.take_stream_commands(); }
+  std::optional<StepSize> take_step_size() override;
   /// Refuses a model if values decide the shape of an operator's result, since no figure would match a real
   /// GPU.
   std::optional<Error> take_model_refusal() override;

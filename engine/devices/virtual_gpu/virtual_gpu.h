@@ -139,6 +139,8 @@ class GpuFindings {
   virtual std::map<std::string, std::int64_t> launches_by_kernel() const = 0;
   /// Returns the counts for the launches since the last call; nullopt: no recorded times were given.
   virtual std::optional<LaunchTimes> take_launch_times() = 0;
+  /// Returns the operations of the kernels since the last call: see StepSize::flops.
+  virtual double take_flops() = 0;
   /// Returns why the loaded libraries have no code for a GPU of the profile's compute capability. Empty if
   /// they have some, or if this cannot be determined.
   virtual std::string code_problem() = 0;

@@ -188,7 +188,7 @@ KernelTime KernelCost::time_of(const KernelLaunch& launch, const OpCall* op, Byt
   if (!recorded_.empty()) {
     if (op != nullptr && !launch.argument_bytes)
       if (const auto of_op = recorded_time(recorded_, *op))
-        return {first ? *of_op : 0, TimeSource::kRecordedOp};
+        return {first ? *of_op : 0, TimeSource::kRecordedOp, first ? work_of(*op, allocated).flops : 0};
     if (const auto of_kernel = recorded_.of_kernel(kernel_key(launch.name, launch.grid, launch.block)))
       return {*of_kernel, TimeSource::kRecordedKernel};
   }
@@ -197,7 +197,8 @@ KernelTime KernelCost::time_of(const KernelLaunch& launch, const OpCall* op, Byt
     return {modelled_time(profile_, launch, moved)};
   }
   if (op == nullptr) return {profile_.kernel_ns};
-  return {modelled_time(profile_, launch, work_of_kernel(launch, *op, allocated, first))};
+  const KernelWork work = work_of_kernel(launch, *op, allocated, first);
+  return {modelled_time(profile_, launch, work), TimeSource::kEstimate, work.work.flops};
 }
 
 }  // namespace offprof

@@ -15,6 +15,7 @@ enum class TimeSource { kRecordedOp, kRecordedKernel, kEstimate };
 struct KernelTime {
   Nanoseconds duration = 0;
   TimeSource source = TimeSource::kEstimate;
+  double flops = 0;  ///< operations of the kernel: see OpWork
 
   bool operator==(const KernelTime&) const = default;
 };

@@ -38,7 +38,8 @@ struct OpCall {
   double gradients = 2;
   /// allocations within it do not count for the operator around it: it is none of the program
   bool is_apart = false;
-  bool is_of_python = false;  ///< of a Python program, whose launches take HostTimes::launch_ns more
+  bool is_computed_again = false;  ///< by backward, as in a checkpointed module
+  bool is_of_python = false;       ///< of a Python program, whose launches take HostTimes::launch_ns more
 };
 
 /// A product of [rows, inner] and [inner, columns], `batch` times.

@@ -12,6 +12,7 @@ void GpuKernels::restart() {
   cost_.emplace(state_.options.profile, state_.options.kernel_times);
   table_.restart_counts();
   launch_times_ = {};
+  flops_ = 0;
 }
 
 void GpuKernels::register_module(const void* fat_binary) {
@@ -94,6 +95,7 @@ void GpuKernels::run(StreamId stream, const KernelLaunch& launch, std::string_vi
   run_for(stream, launch, symbol, time.duration);
   forget_written();
   count_time(time.source);
+  if (frame.op != nullptr && !frame.op->is_computed_again) flops_ += time.flops;
   if (!launch.argument_bytes) frame.has_launched = true;
 }
 
@@ -146,6 +148,11 @@ std::int64_t GpuKernels::launches() const {
 std::map<std::string, std::int64_t> GpuKernels::launches_by_kernel() const {
   const GpuLock lock(state_.mutex);
   return table_.launches_by_name();
+}
+
+double GpuKernels::take_flops() {
+  const GpuLock lock(state_.mutex);
+  return std::exchange(flops_, 0);
 }
 
 std::optional<LaunchTimes> GpuKernels::take_launch_times() {

@@ -58,6 +58,7 @@ class GpuKernels {
   std::int64_t launches() const;
   std::map<std::string, std::int64_t> launches_by_kernel() const;
   std::optional<LaunchTimes> take_launch_times();
+  double take_flops();
 
   /// Takes the profile and the recorded times of the options, and sets the counts to 0. The caller holds the
   /// lock.
@@ -80,6 +81,7 @@ class GpuKernels {
   std::optional<KernelCost> cost_;          ///< empty before the first restart
   std::map<std::thread::id, OpStack> ops_;  ///< operators may run on several threads at once
   LaunchTimes launch_times_;
+  double flops_ = 0;
   std::atomic<std::int64_t> launches_outside_operators_ = 0;
 };
 

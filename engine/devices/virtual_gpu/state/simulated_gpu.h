@@ -81,6 +81,7 @@ class SimulatedGpu final : public VirtualGpu {
   std::int64_t launches() const override { return kernels_.launches(); }
   std::map<std::string, std::int64_t> launches_by_kernel() const override;
   std::optional<LaunchTimes> take_launch_times() override { return kernels_.take_launch_times(); }
+  double take_flops() override { return kernels_.take_flops(); }
   std::string code_problem() override { return kernels_.code_problem(); }
   std::vector<std::string> unwritten_calls() const override;
   std::vector<std::string> take_unknown_sizes() override;

@@ -280,6 +280,30 @@ TEST_F(SimulatedGpuTest, TheTimeOfAnUnrecordedEventIsAHazardIfStreamsAreChecked)
   EXPECT_EQ(hazards[0].what, "an event is used before it was recorded");
 }
 
+TEST_F(SimulatedGpuTest, CountsTheOperationsOfEachOperatorOnce) {
+  const OperandShape square{.dtype = "float32", .sizes = {16, 16}, .bytes = 1024, .element_bytes = 4};
+  OpCall product{.name = "aten::mm", .operands = {square, square}};
+  const auto run_product = [&] {
+    gpu.begin_op(product);
+    launch();
+    launch();
+    gpu.end_op();
+  };
+  constexpr double kFlops = 2.0 * 16 * 16 * 16;
+  run_product();
+  run_product();
+  EXPECT_EQ(gpu.take_flops(), 2 * kFlops);
+  product.is_computed_again = true;
+  run_product();
+  EXPECT_EQ(gpu.take_flops(), 0);
+  VirtualGpuOptions options = small_gpu();
+  options.kernel_times.add_op("aten::mm(float32[16,16],float32[16,16])", 7000);
+  gpu.configure(options);
+  product.is_computed_again = false;
+  run_product();
+  EXPECT_EQ(gpu.take_flops(), kFlops) << "with a recorded time";
+}
+
 TEST_F(SimulatedGpuTest, CountsLaunchesByTheSourceOfTheirTime) {
   launch();
   EXPECT_EQ(gpu.take_launch_times(), std::nullopt);
