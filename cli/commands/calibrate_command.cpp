@@ -60,7 +60,12 @@ std::vector<Figure> figures() {
           time("kernels.launch_ns", &DeviceProfile::launch_ns),
           share("kernels.elements_per_cycle", &DeviceProfile::elements_per_cycle),
           link("link.d2h", &Link::d2h),
-          link("link.h2d", &Link::h2d)};
+          link("link.h2d", &Link::h2d),
+          {"link.bidirectional_bytes_per_second",
+           [](const DeviceProfile& profile) { return profile.link.bidirectional_bytes_per_second; },
+           [](const DeviceProfile& profile) {
+             return format_rate(profile.link.bidirectional_bytes_per_second);
+           }}};
 }
 
 nlohmann::ordered_json to_json(const CalibrateReport& report) {

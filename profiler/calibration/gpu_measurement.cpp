@@ -3,7 +3,9 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,29 @@ constexpr Bytes kLargeCopy = 256 * kMiB, kSmallCopy = 4 * kKiB;
 
 using Call = std::function<void()>;
 
+/// Returns the rate of both directions together, for as long as both copy. There are copies of both.
+double rate_while_both_copy(const std::vector<CopyRecord>& copies) {
+  Nanoseconds begin = 0, end = std::numeric_limits<Nanoseconds>::max();
+  for (const CopyDirection direction : {CopyDirection::kD2h, CopyDirection::kH2d}) {
+    Nanoseconds first = end, last = 0;
+    for (const CopyRecord& copy : copies) {
+      if (copy.direction != direction) continue;
+      first = std::min(first, copy.begin_ns);
+      last = std::max(last, copy.end_ns);
+    }
+    begin = std::max(begin, first);
+    end = std::min(end, last);
+  }
+  double bytes = 0;
+  for (const CopyRecord& copy : copies) {
+    const Nanoseconds met = std::min(copy.end_ns, end) - std::max(copy.begin_ns, begin);
+    if (met > 0)
+      bytes += static_cast<double>(copy.bytes) * static_cast<double>(met) /
+               static_cast<double>(copy.end_ns - copy.begin_ns);
+  }
+  return bytes * 1e9 / static_cast<double>(std::max<Nanoseconds>(end - begin, 1));
+}
+
 class Measurement {
  public:
   Measurement(Device& device, const std::function<void(const std::string&)>& progress)
@@ -40,6 +65,7 @@ class Measurement {
     progress_("measuring copies");
     measured.link.d2h = direction_of(CopyQueue::kD2h, CopyDirection::kD2h);
     measured.link.h2d = direction_of(CopyQueue::kH2d, CopyDirection::kH2d);
+    measured.link.bidirectional_bytes_per_second = bidirectional_rate();
     return measured;
   }
 
@@ -128,6 +154,19 @@ class Measurement {
     const double bytes_per_ns = static_cast<double>(kLargeCopy - kSmallCopy) / std::max(large - small, 1.0);
     const double latency = small - static_cast<double>(kSmallCopy) / bytes_per_ns;
     return {bytes_per_ns * 1e9, std::max<Nanoseconds>(std::llround(latency), 1)};
+  }
+
+  /// Returns the rate of copies in both directions at once, for as long as both copy.
+  double bidirectional_rate() {
+    const c10::Storage out_of = device_.allocate(kLargeCopy), into = device_.allocate(kLargeCopy);
+    const HostMemory on_host(device_, kLargeCopy), from_host(device_, kLargeCopy);
+    device_.take_copy_records();
+    for (int i = 0; i < kLargeCalls; ++i) {
+      device_.copy(CopyQueue::kD2h, {on_host.get(), out_of.data(), kLargeCopy, CopyDirection::kD2h, 0});
+      device_.copy(CopyQueue::kH2d,
+                   {into.mutable_data(), from_host.get(), kLargeCopy, CopyDirection::kH2d, 0});
+    }
+    return rate_while_both_copy(device_.take_copy_records());
   }
 
   Device& device_;

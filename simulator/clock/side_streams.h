@@ -18,15 +18,16 @@ class SideStreams {
     bool is_of_copies = false;  ///< its stream makes copies over the link
   };
 
-  /// Runs something that the host gives at `host` and that takes `duration`. It does not begin before
-  /// `earliest`. Returns its end.
-  Nanoseconds run(const StreamCommand& command, Nanoseconds host, Nanoseconds duration,
-                  Nanoseconds earliest = 0) {
-    Stream& stream = at(command.stream);
-    stream.ready = std::max({stream.ready, host, earliest}) + duration;
-    stream.has_copied = stream.has_copied || command.copies();
-    return stream.ready;
+  /// Runs something that the host gives at `host` and that takes `duration`.
+  void run(const StreamCommand& command, Nanoseconds host, Nanoseconds duration) {
+    at(command.stream).ready = ready(command, host) + duration;
   }
+  /// Returns when the stream can begin something that the host gives at `host`.
+  Nanoseconds ready(const StreamCommand& command, Nanoseconds host) {
+    return std::max(at(command.stream).ready, host);
+  }
+  /// Makes the stream busy with a copy until `end`.
+  void end_copy(const StreamCommand& command, Nanoseconds end) { at(command.stream) = {end, true}; }
   /// Records a point at the end of the stream's work. The compute stream is done with its work at `computed`.
   void record(const StreamCommand& command, Nanoseconds host, Nanoseconds computed) {
     if (command.stream == 0) {

@@ -20,8 +20,7 @@ namespace offprof {
 /// ahead of the compute stream; if the host itself computes, both are one clock. A copy begins when all of
 /// these hold: the compute stream has reached the point of the request, the earlier copies on the copy's
 /// stream are done, the host has issued the request and the stream has woken up, and the engine of the copy's
-/// direction is free. An engine makes one copy at a time, in the order of the requests. Over a shared link
-/// both directions use the same engine. The disk also has one engine per direction.
+/// direction is free (LinkEngines). The disk also has one engine per direction.
 class VirtualClock {
  public:
   struct Copy {
@@ -165,7 +164,6 @@ class VirtualClock {
     double slowdown = 0;  ///< extra time for each nanosecond of compute during it
   };
   struct Engine {
-    Nanoseconds free = 0;
     Nanoseconds busy = 0;
     std::vector<Running> copies;  ///< only if copies slow compute down
     std::size_t first = 0;        ///< index of the first that is not over
@@ -208,10 +206,11 @@ class VirtualClock {
     Nanoseconds begin = std::max(now(), stream);
     host_ += link_.launch_ns;
     meet_host();
-    Nanoseconds& free = link_.is_shared ? shared_free_ : engine.free;
-    const Nanoseconds transfer = std::max({begin, host_ + direction.start_ns, free});
-    const Nanoseconds duration = direction.duration(bytes);
-    stream = free = transfer + duration;
+    const CopyDirection way = track == Track::kD2h ? CopyDirection::kD2h : CopyDirection::kH2d;
+    const auto [transfer, end] =
+        engines_.copy(link_, way, bytes, std::max(begin, host_ + direction.start_ns));
+    const Nanoseconds duration = end - transfer;
+    stream = end;
     if (computes_ == Computes::kOnHost) begin = transfer;  // a sleeping thread copies nothing
     engine.busy = std::min(engine.busy + (stream - begin), kMostBusy);
     if (costs_.slowdown_ns_per_byte > 0 && duration > 0)
@@ -231,15 +230,13 @@ class VirtualClock {
   /// Makes a copy that the program itself asks for, on the compute stream or another. It waits for the engine
   /// of its direction.
   void copy_of_program(const StreamCommand& command) {
-    const bool is_out = command.kind == StreamCommand::Kind::kCopyOut;
-    const Nanoseconds duration = (is_out ? link_.d2h : link_.h2d).duration(command.bytes);
-    Nanoseconds& free = link_.is_shared ? shared_free_ : (is_out ? d2h_ : h2d_).free;
-    if (command.stream != 0) {
-      free = streams_.run(command, host_, duration, free);
-      return;
-    }
-    stream_ = free = std::max(now(), free) + duration;
-    busy_ += duration;
+    const CopyDirection way =
+        command.kind == StreamCommand::Kind::kCopyOut ? CopyDirection::kD2h : CopyDirection::kH2d;
+    const Nanoseconds earliest = command.stream == 0 ? now() : streams_.ready(command, host_);
+    const auto [begin, end] = engines_.copy(link_, way, command.bytes, earliest);
+    if (command.stream != 0) return streams_.end_copy(command, end);
+    stream_ = end;
+    busy_ += end - begin;
   }
 
   static Copy transfer(Track track, Bytes bytes, const LinkDirection& disk, Nanoseconds& free,
@@ -292,7 +289,7 @@ class VirtualClock {
   Engine d2h_, h2d_;
   SideStreams streams_;
   Nanoseconds disk_write_free_ = 0, disk_read_free_ = 0;
-  Nanoseconds shared_free_ = 0;  ///< of a link that both directions share
+  LinkEngines engines_;
   Nanoseconds exposed_ = 0, busy_ = 0;
 };
 

@@ -76,6 +76,34 @@ TEST(VirtualClock, CopiesOfOneDirectionFollowEachOther) {
   EXPECT_EQ(second.end, 15);
 }
 
+TEST(VirtualClock, TheLaterOfTwoCopiesThatMeetHasTheRestOfTheLink) {
+  Link link{{1e9, 0}, {1e9, 0}};
+  link.bidirectional_bytes_per_second = 1.5e9;
+  VirtualClock clock(link, false);
+  EXPECT_EQ(clock.copy_out(100).end, 100);
+  EXPECT_EQ(clock.copy_in(100).end, 100 + 50);  // half as fast until 100
+  EXPECT_EQ(clock.copy_out(60).end, 150 + 35);  // half as fast from 100 to 150
+  EXPECT_EQ(clock.copy_in(10).end, 150 + 20);   // within the last one
+  clock.compute(1000);
+  EXPECT_EQ(clock.copy_in(10).end, 1010);
+}
+
+TEST(VirtualClock, ALinkThatOneDirectionFillsLetsTheOtherWait) {
+  Link link{{1e9, 0}, {1e9, 0}};
+  link.bidirectional_bytes_per_second = 1e9;
+  VirtualClock clock(link, false);
+  clock.copy_out(100);
+  EXPECT_EQ(clock.copy_in(10).end, 110);
+}
+
+TEST(VirtualClock, ALinkThatIsFastEnoughForBothDirectionsSlowsNone) {
+  Link link{{1e9, 0}, {1e9, 0}};
+  link.bidirectional_bytes_per_second = 2e9;
+  VirtualClock clock(link, false);
+  clock.copy_out(100);
+  EXPECT_EQ(clock.copy_in(100).end, 100);
+}
+
 constexpr Link kLinkWithDisk{{1e9, 0}, {0.5e9, 0}, 0, false, {{0.1e9, 5}, {0.2e9, 0}}};
 
 TEST(VirtualClock, TheDiskWritesAndReadsBesideTheLink) {

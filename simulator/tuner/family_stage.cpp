@@ -41,7 +41,7 @@ FamilyStageResult search_family(const TuneInputs& inputs, const FamilyPlan& plan
                     .replayed = plan.grid.size() + sweep.replays(),
                     .is_whole = is_whole,
                     .slack_ns = plan.slack_ns,
-                    .is_exact = is_whole && goes_by_facts(inputs.step, plan.slack_ns)};
+                    .is_exact = is_whole && goes_by_facts(inputs, plan.slack_ns)};
   return result;
 }
 

@@ -14,9 +14,11 @@ Link relieved(Link link, Constraint constraint) {
   switch (constraint) {
     case Constraint::kD2hBandwidth:
       link.d2h.bytes_per_second = kEndlessRate;
+      link.bidirectional_bytes_per_second = 0;
       break;
     case Constraint::kH2dBandwidth:
       link.h2d.bytes_per_second = kEndlessRate;
+      link.bidirectional_bytes_per_second = 0;
       break;
     case Constraint::kLatency:
       link.d2h.latency_ns = link.h2d.latency_ns = 0;
@@ -83,6 +85,7 @@ std::optional<MemoryPrice> memory_price(const std::vector<Candidate>& frontier, 
 Link times_as_fast(Link link, double factor) {
   link.d2h.bytes_per_second *= factor;
   link.h2d.bytes_per_second *= factor;
+  link.bidirectional_bytes_per_second *= factor;
   return link;
 }
 

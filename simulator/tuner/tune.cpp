@@ -106,7 +106,7 @@ TuneResult tune(const TraceSteps& steps, const Link& link, const TuneGoal& goal,
 
   if (goal.searches_plans) {
     begin_stage("searching plans");
-    const bool is_certain = goes_by_facts(inputs.step, result.family.slack_ns);
+    const bool is_certain = goes_by_facts(inputs, result.family.slack_ns);
     PlanStageResult plans = search_plans(inputs, space, is_certain, peaks, begin_stage);
     add_plans(plans, result);
     device_frontier.add_followed(std::move(plans.followed));

@@ -26,8 +26,10 @@ std::size_t TuneInputs::replays_of(std::size_t events, std::size_t most) const {
   return std::clamp(events / std::max<std::size_t>(step.events().size(), 1), kFewestReplays, most);
 }
 
-bool goes_by_facts(const Step& step, Nanoseconds slack) {
-  return step.costs().slowdown_ns_per_byte <= 0 && !step.meets_copies() && !step.allocator() && slack == 0;
+bool goes_by_facts(const TuneInputs& inputs, Nanoseconds slack) {
+  const Step& step = inputs.step;
+  return !inputs.link.slows_both() && step.costs().slowdown_ns_per_byte <= 0 && !step.meets_copies() &&
+         !step.allocator() && slack == 0;
 }
 
 }  // namespace offprof

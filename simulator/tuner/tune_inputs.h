@@ -34,6 +34,6 @@ TuneInputs make_tune_inputs(const TraceSteps& steps, const Link& link, const Tun
 
 /// Returns true if everything that a search leaves out is certainly no better: see FamilySearch::is_exact.
 /// `slack` is FamilySearch::slack_ns.
-bool goes_by_facts(const Step& step, Nanoseconds slack);
+bool goes_by_facts(const TuneInputs& inputs, Nanoseconds slack);
 
 }  // namespace offprof

@@ -20,9 +20,10 @@ struct FamilySearch {
   /// because waiting for copies takes time of its own and slows the compute after it (slack_of_waits).
   Nanoseconds slack_ns = 0;
   /// True if no setting is better than those of the Pareto frontier. That is not certain, even after a whole
-  /// search, in four cases: there is slack; copies slow compute down, since a copy made earlier may slow
-  /// down other compute; a copy made earlier may delay a command of the program (Step::meets_copies); or a
-  /// caching allocator takes more than the peak, since the search goes by the peak.
+  /// search, in four cases: there is slack; copies slow compute or copies of the other direction down, since
+  /// a copy made earlier may slow down others; a copy made earlier may delay a command of the program
+  /// (Step::meets_copies); or a caching allocator takes more than the peak, since the search goes by the
+  /// peak.
   bool is_exact = true;
 };
 

@@ -43,6 +43,8 @@ Json to_json(const LinkDirection& direction) {
 Link link_from_json(const JsonValue& json) {
   Link link = {read_direction(json.at("d2h")), read_direction(json.at("h2d"))};
   if (const auto shared = json.find("shared")) link.is_shared = shared->as_bool();
+  if (const auto both = json.find("bidirectional_bytes_per_second"))
+    link.bidirectional_bytes_per_second = read_rate(*both);
   if (const auto disk = json.find("disk")) {
     link.disk = {read_direction(disk->at("write")), read_direction(disk->at("read"))};
     if (const auto compressed = disk->find("compressed")) link.disk.is_compressed = compressed->as_bool();
@@ -55,6 +57,8 @@ Json to_json(const Link& link) {
   Json json = {{"d2h", to_json(link.d2h)}, {"h2d", to_json(link.h2d)}};
   if (link.launch_ns > 0) json["launch_ns"] = link.launch_ns;
   if (link.is_shared) json["shared"] = true;
+  if (link.bidirectional_bytes_per_second > 0)
+    json["bidirectional_bytes_per_second"] = link.bidirectional_bytes_per_second;
   if (const DiskLink& disk = link.disk; disk.is_known()) {
     json["disk"] = {{"write", to_json(disk.write)}, {"read", to_json(disk.read)}};
     if (disk.is_compressed) json["disk"]["compressed"] = true;

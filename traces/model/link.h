@@ -1,8 +1,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
 
 #include "traces/base/units.h"
+#include "traces/model/copy_record.h"
 #include "traces/model/placement.h"
 
 namespace offprof {
@@ -53,14 +57,99 @@ struct Link {
   /// copy at a time, in either direction, first come first served.
   bool is_shared = false;
   DiskLink disk{};
+  /// Sum of both directions while both copy; 0: they do not slow each other down.
+  double bidirectional_bytes_per_second = 0;
 
+  /// Returns true if copies of one direction slow those of the other down.
+  bool slows_both() const {
+    return bidirectional_bytes_per_second > 0 &&
+           bidirectional_bytes_per_second < d2h.bytes_per_second + h2d.bytes_per_second;
+  }
+  /// Returns the share of its bandwidth that a direction has while a copy of the other runs at full pace.
+  double pace_beside(const LinkDirection& own, const LinkDirection& other) const {
+    return std::clamp((bidirectional_bytes_per_second - other.bytes_per_second) / own.bytes_per_second, 0.0,
+                      1.0);
+  }
+  /// Returns that sum for a link with these directions that are slowed down by the same share.
+  double bidirectional_of(const LinkDirection& other_d2h, const LinkDirection& other_h2d) const {
+    return bidirectional_bytes_per_second * (other_d2h.bytes_per_second + other_h2d.bytes_per_second) /
+           (d2h.bytes_per_second + h2d.bytes_per_second);
+  }
   bool operator==(const Link&) const = default;
 };
 
 /// Returns a link with the worse figures of `a` and `b`. The disk is that of `a`.
 inline Link slower_of(const Link& a, const Link& b) {
-  return {slower_of(a.d2h, b.d2h), slower_of(a.h2d, b.h2d), std::max(a.launch_ns, b.launch_ns),
-          a.is_shared || b.is_shared, a.disk};
+  const double both_a = a.bidirectional_bytes_per_second, both_b = b.bidirectional_bytes_per_second;
+  return {slower_of(a.d2h, b.d2h),
+          slower_of(a.h2d, b.h2d),
+          std::max(a.launch_ns, b.launch_ns),
+          a.is_shared || b.is_shared,
+          a.disk,
+          both_a > 0 && both_b > 0 ? std::min(both_a, both_b) : std::max(both_a, both_b)};
 }
+
+/// The copy engines of a link: one for each direction, or one for both if the link is shared. An engine makes
+/// one copy at a time, in the order of the calls. While both directions copy, the copy of the earlier call
+/// keeps its pace, and the other one has what that leaves of Link::bidirectional_bytes_per_second. So each
+/// end is known at once, and both together are as fast as the link.
+class LinkEngines {
+ public:
+  struct Span {
+    Nanoseconds begin = 0;
+    Nanoseconds end = 0;
+  };
+
+  /// Makes a copy that begins at `earliest`, or when its engine is free.
+  Span copy(const Link& link, CopyDirection direction, Bytes bytes, Nanoseconds earliest) {
+    const bool is_out = direction == CopyDirection::kD2h;
+    Engine& own = engines_[is_out || link.is_shared ? 0 : 1];
+    const LinkDirection &its = is_out ? link.d2h : link.h2d, &opposite = is_out ? link.h2d : link.d2h;
+    const Nanoseconds begin = std::max(earliest, own.free);
+    own.free = begin + its.duration(bytes);
+    if (link.slows_both() && !link.is_shared) {
+      own.free = end_beside(engines_[is_out ? 1 : 0], begin, own.free, link.pace_beside(its, opposite));
+      note(own.busy, {begin, own.free});
+    }
+    return {begin, own.free};
+  }
+
+ private:
+  struct Engine {
+    Nanoseconds free = 0;
+    /// Times of its copies that those of the other direction may still meet; empty if the directions do not
+    /// slow each other down.
+    std::vector<Span> busy{};
+  };
+
+  static void note(std::vector<Span>& busy, const Span& span) {
+    if (!busy.empty() && busy.back().end == span.begin)
+      busy.back().end = span.end;
+    else
+      busy.push_back(span);
+  }
+
+  /// Returns the end of a copy that would end at `end` on its own, and has that share of its pace while the
+  /// other engine copies. Computes with times since `begin`, so that the result does not depend on when the
+  /// clock began.
+  static Nanoseconds end_beside(Engine& other, Nanoseconds begin, Nanoseconds end, double pace) {
+    const auto is_over = [begin](const Span& span) { return span.end <= begin; };
+    other.busy.erase(other.busy.begin(), std::ranges::find_if_not(other.busy, is_over));
+    auto time = 0.0, left = static_cast<double>(end - begin);
+    for (const Span& met : other.busy) {
+      const auto slow_from = static_cast<double>(std::max(met.begin - begin, Nanoseconds{0}));
+      const auto slow_until = static_cast<double>(met.end - begin);
+      if (time + left <= slow_from) break;
+      left -= slow_from - time;
+      const double done = (slow_until - slow_from) * pace;
+      if (done >= left) return begin + std::llround(slow_from + left / pace);
+      left -= done;
+      time = slow_until;
+    }
+    return begin + std::llround(time + left);
+  }
+
+  std::array<Engine, 2> engines_{};
+};
 
 }  // namespace offprof

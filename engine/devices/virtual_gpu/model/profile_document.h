@@ -17,6 +17,7 @@ template <typename Profile>
 struct ProfileField {
   std::string path;
   std::function<void(const JsonValue&, Profile&)> read;
+  bool is_optional = false;
 };
 
 /// A kind of profile file.
@@ -34,6 +35,7 @@ class ProfileDocument {
   ProfileDocument(const std::string& text, std::string where, const ProfileKind& kind,
                   const std::vector<std::string>& known);
 
+  bool has(const std::string& path) const { return lines_.contains(path); }
   /// Returns the value of a key. Throws Error (input) if it is missing.
   JsonValue at(const std::string& path) const;
 
@@ -54,7 +56,8 @@ Profile read_profile(const std::vector<ProfileField<Profile>>& fields, const Pro
   for (const auto& field : fields) known.push_back(field.path);
   const ProfileDocument document(text, where, kind, known);
   Profile profile;
-  for (const auto& field : fields) field.read(document.at(field.path), profile);
+  for (const auto& field : fields)
+    if (!field.is_optional || document.has(field.path)) field.read(document.at(field.path), profile);
   return profile;
 }
 

@@ -122,6 +122,12 @@ std::vector<Field> all_fields() {
        host_time("launch_ns", &HostTimes::launch_ns)});
   add(link_fields("d2h", &Link::d2h));
   add(link_fields("h2d", &Link::h2d));
+  add({{.path = "link.bidirectional_bytes_per_second",
+        .read =
+            [](const JsonValue& value, DeviceProfile& profile) {
+              profile.link.bidirectional_bytes_per_second = read_rate(value);
+            },
+        .is_optional = true}});
   for (const char* group :
        {"memory", "multiprocessors", "flops_per_second", "efficiency", "kernels", "host", "link"})
     add({source_field<DeviceProfile>(group)});

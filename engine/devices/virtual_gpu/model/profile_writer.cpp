@@ -58,6 +58,8 @@ std::string format_profile(const DeviceProfile& profile, const std::map<std::str
                   {"node_ns", profile.host.node_ns},
                   {"launch_ns", profile.host.launch_ns}};
   json["link"] = {{"d2h", direction(profile.link.d2h)}, {"h2d", direction(profile.link.h2d)}};
+  if (profile.link.bidirectional_bytes_per_second > 0)
+    json["link"]["bidirectional_bytes_per_second"] = whole(profile.link.bidirectional_bytes_per_second);
   for (const auto& [group, source] : sources) json["sources"][group] = source;
   return dump_json(json, 2) + "\n";
 }

@@ -12,7 +12,9 @@
 namespace offprof {
 namespace {
 
-constexpr Link kLink{.d2h = {.bytes_per_second = 1e9}, .h2d = {.bytes_per_second = 1e9}};
+constexpr Link kLink{.d2h = {.bytes_per_second = 1e9},
+                     .h2d = {.bytes_per_second = 1e9},
+                     .bidirectional_bytes_per_second = 1.3e9};
 
 StreamId id(std::uintptr_t number) {
   return reinterpret_cast<StreamId>(number);

@@ -23,7 +23,8 @@ void VirtualTime::restart(const Link& link) {
   work_ = side_work_ = {};
   unreached_ = {};
   note_stream_commands(false);
-  host_ = d2h_ready_ = h2d_ready_ = exposed_collectives_ = destroyed_ready_ = 0;
+  engines_ = {};
+  host_ = exposed_collectives_ = destroyed_ready_ = 0;
   for (auto& [id, stream] : streams_) stream = {.kind = stream.kind};
   for (auto& [id, recorded] : events_) recorded.reset();
 }
@@ -103,20 +104,18 @@ void VirtualTime::note_collective(StreamId id, Nanoseconds duration) {
 
 TimeSpan VirtualTime::copy(StreamId id, CopyDirection direction, Bytes bytes) {
   const bool out = direction == CopyDirection::kD2h;
-  Nanoseconds& engine_ready = out ? d2h_ready_ : h2d_ready_;
   Stream& stream = stream_for_work(id);
-  const Nanoseconds begin = std::max(begin_on(stream), engine_ready);
-  const Nanoseconds duration = (out ? link_.d2h : link_.h2d).duration(bytes);
   if (notes_commands_) {
     const auto kind = out ? StreamCommand::Kind::kCopyOut : StreamCommand::Kind::kCopyIn;
     note_command(id, {.kind = kind, .bytes = bytes});
   } else if (id == nullptr) {
-    work_ = then(work_, {0, duration, duration, Work::kNoWait, duration});
+    const Nanoseconds alone = (out ? link_.d2h : link_.h2d).duration(bytes);
+    work_ = then(work_, {0, alone, alone, Work::kNoWait, alone});
   }
+  const auto [begin, end] = engines_.copy(link_, direction, bytes, begin_on(stream));
   stream.has_copied = true;
-  stream.ready = begin + duration;
-  engine_ready = stream.ready;
-  return {begin, stream.ready};
+  stream.ready = end;
+  return {begin, end};
 }
 
 Bytes VirtualTime::pinned_bytes_like(CopyDirection direction, Bytes pageable_bytes) const {

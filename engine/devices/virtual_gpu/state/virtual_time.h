@@ -25,9 +25,9 @@ struct TimeSpan {
 /// Virtual clocks of the host, the streams and the copy engines.
 ///
 /// Work of a stream begins when the stream has finished its earlier work, and not before the host gave it. A
-/// copy also waits for the copy engine of its direction. All streams share that engine, and it runs copies
-/// one at a time in the order in which they were given. Kernels of different streams do not slow each other
-/// down. An event marks the point that its stream had reached. Not thread-safe.
+/// copy also waits for the copy engine of its direction, which all streams share (LinkEngines). Kernels of
+/// different streams do not slow each other down. An event marks the point that its stream had reached. Not
+/// thread-safe.
 class VirtualTime {
  public:
   /// Creates the clocks with one stream, the legacy default stream (nullptr).
@@ -130,7 +130,7 @@ class VirtualTime {
   std::vector<StreamCommand> commands_;
   std::int32_t noted_streams_ = 0, noted_points_ = 0;
   Nanoseconds host_ = 0;
-  Nanoseconds d2h_ready_ = 0, h2d_ready_ = 0;
+  LinkEngines engines_;
   std::unordered_map<StreamId, Stream> streams_;
   std::vector<StreamId> blocking_;  ///< streams that the legacy default stream waits for
   std::unordered_map<EventId, std::optional<Event>> events_;
