@@ -21,7 +21,7 @@
 namespace offprof {
 namespace {
 
-constexpr const char* kNoPlace = "no frames";
+constexpr const char* kNoPlace = "an unknown place";
 constexpr Nanoseconds kNanosecondsPerMicrosecond = 1000;
 
 /// Builds the step program of a snapshot.

@@ -179,6 +179,8 @@ void ScriptSession::note_program(const ProgramTensors& tensors) {
     model.parameters += parameter.numel();
     model.parameter_bytes += static_cast<Bytes>(parameter.nbytes());
   }
+  model.optimizer = OptimizerMemory{.states = bytes_on(device_.torch_device(), tensors.optimizer_states)};
+  model.held_gradient_bytes = bytes_on(device_.torch_device(), tensors.gradients);
 }
 
 void ScriptSession::begin_phase(ScriptPhase phase) {

@@ -16,6 +16,16 @@ Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& all
   return residents;
 }
 
+Bytes bytes_on(c10::Device device, const std::vector<at::Tensor>& tensors) {
+  Bytes bytes = 0;
+  std::unordered_set<const c10::StorageImpl*> seen;
+  for (const at::Tensor& tensor : tensors)
+    if (tensor.defined() && tensor.has_storage() && tensor.device() == device &&
+        seen.insert(tensor.storage().unsafeGetStorageImpl()).second)
+      bytes += static_cast<Bytes>(tensor.storage().nbytes());
+  return bytes;
+}
+
 Bytes bytes_before(const ProgramTensors& tensors, const DeviceAllocator& allocator, c10::Device device) {
   Bytes bytes = 0;
   std::unordered_set<const c10::StorageImpl*> seen;

@@ -13,10 +13,15 @@ namespace offprof {
 struct ProgramTensors {
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> buffers;
+  std::vector<at::Tensor> optimizer_states{};
+  std::vector<at::Tensor> gradients{};  ///< that are there when the step begins
 };
 
 /// Returns those of the tensors that are in the allocator's memory, as residents of a step.
 Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& allocator);
+
+/// Returns the bytes of the storages of those tensors that are on `device`, each storage once.
+Bytes bytes_on(c10::Device device, const std::vector<at::Tensor>& tensors);
 
 /// Returns the bytes of the tensors' storages on `device` that the allocator does not know, since they are
 /// older than it.

@@ -136,8 +136,10 @@ class ProgramRecording {
     }
   }
 
-  bool begin_step(const py::sequence& parameters, const py::sequence& buffers) {
-    const ProgramTensors tensors{tensors_of(parameters), tensors_of(buffers)};
+  bool begin_step(const py::sequence& parameters, const py::sequence& buffers,
+                  const py::sequence& optimizer_states, const py::sequence& gradients) {
+    const ProgramTensors tensors{tensors_of(parameters), tensors_of(buffers), tensors_of(optimizer_states),
+                                 tensors_of(gradients)};
     return guarded([&] { return recording_.session().begin_step(tensors); });
   }
   /// Begins a step under the request's policy, or under the policy of that index among those to compare.
@@ -230,7 +232,8 @@ PYBIND11_MODULE(_extension, module) {
   py::class_<ProgramRecording>(module, "Recording")
       .def(py::init<const std::string&, std::function<void(const std::string&)>, offprof::PythonLocator>(),
            py::arg("request"), py::arg("progress"), py::arg("locate"))
-      .def("begin_step", &ProgramRecording::begin_step, py::arg("parameters"), py::arg("buffers"))
+      .def("begin_step", &ProgramRecording::begin_step, py::arg("parameters"), py::arg("buffers"),
+           py::arg("optimizer_states"), py::arg("gradients"))
       .def("begin_unrecorded_step", &ProgramRecording::begin_unrecorded_step, py::arg("parameters"),
            py::arg("buffers"), py::arg("compared") = -1)
       .def("may_lose", &ProgramRecording::may_lose, py::arg("compared") = -1)

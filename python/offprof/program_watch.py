@@ -158,15 +158,11 @@ class ProgramWatch:
 
     def parameters(self) -> list[torch.Tensor]:
         """Returns the parameters of the optimizers and of the root modules, frozen ones too, each once."""
-        found: dict[int, torch.Tensor] = {}
-        for root in self.roots():
-            for parameter in root.parameters():
-                found.setdefault(id(parameter), parameter)
-        for optimizer in self.optimizers():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    found.setdefault(id(parameter), parameter)
-        return [_local(tensor) for tensor in found.values() if _is_known(tensor)]
+        return [_local(tensor) for tensor in self._parameters()]
+
+    def gradients(self) -> list[torch.Tensor]:
+        """Returns the gradients that these parameters have now."""
+        return [_local(tensor.grad) for tensor in self._parameters() if tensor.grad is not None]
 
     def buffers(self) -> list[torch.Tensor]:
         """Returns the buffers of the root modules, each once."""
@@ -175,6 +171,23 @@ class ProgramWatch:
             for buffer in root.buffers():
                 found.setdefault(id(buffer), buffer)
         return [_local(tensor) for tensor in found.values() if _is_known(tensor)]
+
+    def optimizer_states(self) -> list[torch.Tensor]:
+        """Returns the tensors that the optimizers keep from step to step."""
+        states = [state for optimizer in self.optimizers() for state in optimizer.state.values()]
+        values = [value for state in states if isinstance(state, dict) for value in state.values()]
+        return [_local(value) for value in values if isinstance(value, torch.Tensor)]
+
+    def _parameters(self) -> list[torch.Tensor]:
+        found: dict[int, torch.Tensor] = {}
+        for root in self.roots():
+            for parameter in root.parameters():
+                found.setdefault(id(parameter), parameter)
+        for optimizer in self.optimizers():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    found.setdefault(id(parameter), parameter)
+        return [tensor for tensor in found.values() if _is_known(tensor)]
 
     def _forget_calls(self) -> None:
         for hook in self._call_hooks:

@@ -92,7 +92,9 @@ class ScriptDriver:
         self.watch.watch_roots()
         self._collect_garbage()
         self._locator.learn(self.watch.roots())
-        if not self._recording.begin_step(self.watch.parameters(), self.watch.buffers()):
+        watch = self.watch
+        held = (watch.parameters(), watch.buffers(), watch.optimizer_states(), watch.gradients())
+        if not self._recording.begin_step(*held):
             self._finish()
         return None
 

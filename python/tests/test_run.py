@@ -206,6 +206,19 @@ def test_a_step_has_the_operations_that_pytorch_counts(checkpointing: str, offpr
     assert size == {"tokens": 2 * 4 * 32, "flops": float(counted.stdout)}
 
 
+def test_a_trace_has_what_the_optimizer_and_gradients_hold(
+    script: Callable[[str], Path], offprof: Run, tmp_path: Path
+) -> None:
+    text = TRAINING.replace("SGD", "AdamW").replace("zero_grad()", "zero_grad(set_to_none=False)")
+    end = offprof("run", script(text + "while True: train_step()"), "--device", "host", "-o", "t.json")
+    assert end.returncode == 0, end.stderr
+    model = json.loads((tmp_path / "t.json").read_text())["model"]
+    parameters, scalar = 64 * 64 + 64 + 64 + 1, 4
+    assert model["parameters"] == parameters
+    assert model["optimizer"] == {"state_bytes": 2 * 4 * parameters + 4 * scalar, "master_weight_bytes": 0}
+    assert model["held_gradient_bytes"] == 4 * parameters
+
+
 def test_forked_workers_load_the_data(report_of: Report) -> None:
     report = report_of("run", PROGRAMS / "workers.py", "--device", "host", "--policy", "offload")
     assert report["inexact"] == []

@@ -13,7 +13,7 @@ struct StepFloor {
   Bytes gradients = 0;
   Bytes optimizer = 0;   ///< states of the optimizer
   Bytes inputs = 0;      ///< inputs and buffers
-  Bytes workspaces = 0;  ///< of libraries such as cuBLAS, and constants
+  Bytes workspaces = 0;  ///< of libraries such as cuBLAS, and other tensors that the program holds
   /// The trace does not tell what belongs to the optimizer: `optimizer` has the workspaces too.
   bool is_optimizer_mixed = false;
 

@@ -39,6 +39,33 @@ TEST(StepFloor, SplitsWhatTheStepHoldsWhenTheOptimizerBegins) {
   EXPECT_EQ(floor.sharded(), 1240);
 }
 
+TEST(StepFloor, CountsGradientsThatAreThereBeforeTheStep) {
+  Trace trace = trace_of_step();
+  trace.model.optimizer = {600, 0};
+  trace.model.held_gradient_bytes = 70;
+  EXPECT_EQ(floor_of(trace),
+            (StepFloor{.parameters = 300, .gradients = 370, .optimizer = 600, .workspaces = 30}));
+}
+
+TEST(StepFloor, CountsGradientsOnceIfTheNextStepDropsThem) {
+  ProgramSketch sketch(1000);
+  const std::int32_t before = sketch.resident(300);
+  sketch.phase("forward");
+  sketch.free(before);
+  sketch.phase("backward");
+  sketch.alloc(300);
+  sketch.phase("optimizer");
+  Trace trace = sample_trace();
+  trace.program = sketch.program();
+  trace.model.parameter_bytes = 300;
+  trace.model.optimizer = {350, 0};
+  trace.model.held_gradient_bytes = 300;
+  EXPECT_EQ(floor_of(trace),
+            (StepFloor{.parameters = 300, .gradients = 300, .optimizer = 350, .workspaces = 50}));
+  trace.model.optimizer.reset();
+  EXPECT_EQ(floor_of(trace).total(), 1000);
+}
+
 TEST(StepFloor, DoesNotSplitWhatTheTraceDoesNotTell) {
   Trace trace = trace_of_step();
   trace.model.optimizer.reset();

@@ -92,6 +92,7 @@ Json to_json(const ModelInfo& model, RunDetail detail) {
     if (const auto& optimizer = model.optimizer)
       json["optimizer"] = {{"state_bytes", optimizer->states},
                            {"master_weight_bytes", optimizer->master_weights}};
+    if (model.held_gradient_bytes > 0) json["held_gradient_bytes"] = model.held_gradient_bytes;
   }
   return json;
 }
@@ -151,6 +152,7 @@ ModelInfo model_from_json(const JsonValue& json, RunDetail detail) {
     if (const auto optimizer = json.find("optimizer"))
       model.optimizer = {optimizer->at("state_bytes").as_integer(),
                          optimizer->at("master_weight_bytes").as_integer()};
+    if (const auto held = json.find("held_gradient_bytes")) model.held_gradient_bytes = held->as_integer();
   }
   return model;
 }

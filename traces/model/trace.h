@@ -63,6 +63,7 @@ struct ModelInfo {
   std::int64_t parameters = 0;
   Bytes parameter_bytes = 0;
   std::optional<OptimizerMemory> optimizer{};  ///< memory of its optimizer; nullopt: not known
+  Bytes held_gradient_bytes = 0;               ///< of gradients that are there when a step begins
   bool operator==(const ModelInfo&) const = default;
 };
 

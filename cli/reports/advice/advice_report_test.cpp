@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/sample_trace.h"
 #include "tests/support/sample_way.h"
 
@@ -143,8 +145,8 @@ TEST_F(AdviceReportTest, SaysWhatTheProblemIsIfActivationsAreNot) {
   EXPECT_THAT(
       text(120),
       testing::HasSubstr(
-          R"(Memory without activations: 89.0 GiB (weights 13.0 GiB, gradients 13.0 GiB, optimizer states 62.0 GiB, workspaces of
-libraries 1.00 GiB). Activations are not the problem: this alone is 11.0 GiB more than 78.0 GiB.
+          R"(Memory without activations: 89.0 GiB (weights 13.0 GiB, gradients 13.0 GiB, optimizer states 62.0 GiB, workspaces and
+other tensors 1.00 GiB). Activations are not the problem: this alone is 11.0 GiB more than 78.0 GiB.
 
      by arithmetic                            without activations
   ─  ───────────────────────────────────────  ───────────────────
@@ -156,6 +158,23 @@ libraries 1.00 GiB). Activations are not the problem: this alone is 11.0 GiB mor
      FSDP over 2 ranks, each with this batch             45.0 GiB
 !: does not fit into 78.0 GiB with 26.0 GiB for the rest of a step, the least that was found
 )")) << text(120);
+}
+
+TEST_F(AdviceReportTest, NamesNoOptionForTheOptimizerOfAScript) {
+  report_.advice.floor = {.parameters = 13 * kGiB, .gradients = 13 * kGiB, .optimizer = 62 * kGiB};
+  for (Way& way : report_.advice.ways) {
+    way.is_within = false;
+    way.measured.reset();
+  }
+  const auto options = [&] {
+    const nlohmann::ordered_json json = to_json(report_);
+    return std::ranges::count_if(json["floor"]["remedies"],
+                                 [](const auto& remedy) { return remedy.contains("optimizer"); });
+  };
+  EXPECT_GT(options(), 0);
+  plain_.settings.optimizer = kOfScript;
+  EXPECT_EQ(options(), 0);
+  EXPECT_THAT(text(120), testing::HasSubstr("optimizer states of 8 bits"));
 }
 
 TEST_F(AdviceReportTest, SplitsWhatAnOptimizerKeeps) {

@@ -32,7 +32,10 @@ Bytes least_rest(const Advice& advice) {
 class Remedies {
  public:
   Remedies(const FloorReport& report, const Trace& plain)
-      : report_(report), floor_(report.floor), parameters_(static_cast<double>(plain.model.parameters)) {}
+      : report_(report),
+        floor_(report.floor),
+        parameters_(static_cast<double>(plain.model.parameters)),
+        is_script_(plain.settings.optimizer == kOfScript) {}
 
   std::vector<FloorRemedy> list() {
     if (!floor_.is_optimizer_mixed && floor_.optimizer > 0) {
@@ -59,7 +62,7 @@ class Remedies {
     std::string with_master = optimizer;
     if (floor_.master_weights > 0 && master == 0) with_master += ",master=fp32";
     const Bytes saved = floor_.optimizer - to_whole(bytes_per_parameter * parameters_);
-    if (saved > 0) add(name, floor_.total() - saved - master, with_master);
+    if (saved > 0) add(name, floor_.total() - saved - master, is_script_ ? "" : with_master);
   }
 
   /// The fewest ranks among which fully sharded data parallelism divides the floor, with the batch on each.
@@ -75,6 +78,7 @@ class Remedies {
   const FloorReport& report_;
   const StepFloor& floor_;
   double parameters_;
+  bool is_script_;
   std::vector<FloorRemedy> remedies_;
 };
 
@@ -87,7 +91,7 @@ std::string parts_text(const StepFloor& floor) {
   add("gradients", floor.gradients);
   add(floor.is_optimizer_mixed ? "optimizer states and workspaces" : "optimizer states", floor.optimizer);
   add("inputs and buffers", floor.inputs);
-  add("workspaces of libraries", floor.workspaces);
+  add("workspaces and other tensors", floor.workspaces);
   return text;
 }
 

@@ -16,7 +16,8 @@ struct FloorRemedy {
   std::string name;         ///< `optimizer states of 8 bits`
   Bytes floor_bytes = 0;    ///< memory without activations, on one GPU
   bool fits = false;        ///< with the least activations that a way takes, it is within the limit
-  std::string optimizer{};  ///< value of --optimizer that does it; empty: offprof has none
+  std::string optimizer{};  ///< value of --optimizer that does it; empty: offprof has none, or
+                            ///< the optimizer is that of a script
 };
 
 /// Memory of a step that activations have no part in, and what reduces it.
