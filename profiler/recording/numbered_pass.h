@@ -142,7 +142,10 @@ class NumberedPass {
       add_free(event.id);
     } else if (kind == EventKind::kFreeRequested) {
       const bool is_models = storage_index_.contains(event.id) && !is_engines_free(event.id);
-      if (is_models) events_.push_back({*kind, index_of(event.id), 0});
+      if (is_models) {
+        end_use_in_node(event.id);
+        events_.push_back({*kind, index_of(event.id), 0});
+      }
     } else if (kind == EventKind::kFetch || kind == EventKind::kFetched || kind == EventKind::kSave) {
       events_.push_back({*kind, index_of(event.id), 0});
     } else {
@@ -188,10 +191,20 @@ class NumberedPass {
 
   void add_free(std::int64_t id) {
     const auto reload = reload_of_.find(id);
-    if (reload == reload_of_.end())
-      events_.push_back({EventKind::kFree, index_of(id), 0});
-    else
-      add_let_go(reload->second);
+    if (reload != reload_of_.end()) return add_let_go(reload->second);
+    end_use_in_node(id);
+    events_.push_back({EventKind::kFree, index_of(id), 0});
+  }
+
+  /// Adds the release of the tensors that view a storage which is freed while the node that unpacked them
+  /// runs, as compiled code does with each of its inputs after the last use. Such a storage was not moved.
+  void end_use_in_node(std::int64_t id) {
+    std::erase_if(node_tensors_, [&](std::int32_t tensor) {
+      const RawSaved& saved = pass_.saved[static_cast<std::size_t>(tensor)];
+      if (saved.storage != id || saved.copy >= 0 || pass_.escaped[tensor]) return false;
+      events_.push_back({EventKind::kFreeUnpacked, tensor, 0});
+      return true;
+    });
   }
 
   /// Adds the release of the tensors that escaped from a reloaded memory, which is now freed. The releases of

@@ -294,6 +294,23 @@ TEST(BuildProgram, AnInputThatIsMadeInTheStepIsAStorageOfTheStep) {
   EXPECT_THAT(without_times(program.events), testing::Contains(Event{kAlloc, 0}));
 }
 
+/// A node of compiled code unpacks all of its inputs at its beginning, and frees each after its last use.
+TEST(BuildProgram, ANodeLetsGoOfAnInputThatIsFreedBeforeItsEnd) {
+  RawSaved input;
+  input.storage = 5;
+  input.storage_bytes = input.saved.bytes = 64;
+  input.role = StorageRole::kInput;
+  input.saved.movability = Movability::kInput;
+  PassSketch sketch(64);
+  sketch.op_begin("CompiledFunction").pack(input).op_end().op_begin("CompiledFunctionBackward");
+  sketch.unpack(0).release(0).free_older(5, 64).alloc(6, 32).node_end().op_end();
+  const std::vector<Event> events = without_times(program_of(sketch).events);
+  const auto let_go = std::ranges::find(events, Event{kFreeUnpacked, 0});
+  ASSERT_NE(let_go, events.end());
+  EXPECT_EQ(*std::next(let_go), (Event{kFree, 0}));
+  EXPECT_EQ(std::ranges::count(events, kFreeUnpacked, &Event::kind), 1);
+}
+
 TEST(BuildProgram, WhatBackwardSavesAgainHasNoBytesOfItsOwn) {
   RawSaved again;
   again.saved.movability = Movability::kUnpacked;

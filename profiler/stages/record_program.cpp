@@ -76,6 +76,15 @@ bool needs_its_layouts(const StepProgram& program) {
   });
 }
 
+/// Returns true if compiled code would find a tensor that it saved in another layout. It asserts the strides
+/// (inductor's size_asserts).
+bool asserts_its_layouts(const StepProgram& program) {
+  return std::ranges::any_of(program.saved, [&](const SavedTensor& saved) {
+    return saved.movability == Movability::kMovable && program.names[saved.op] == "CompiledFunction" &&
+           !is_dense(*saved.layout);
+  });
+}
+
 /// Returns true if a tensor is unpacked again after the node that unpacked it has run, as for the gradient of
 /// a gradient.
 bool unpacks_again(const StepProgram& program) {
@@ -95,6 +104,8 @@ bool unpacks_again(const StepProgram& program) {
 std::optional<std::string> why_trl_stops(const StepProgram& program) {
   if (needs_its_layouts(program))
     return "TRL would return a padded attention bias without its padding, which efficient attention refuses";
+  if (asserts_its_layouts(program))
+    return "TRL would return a tensor of compiled code with other strides, which that code refuses";
   if (unpacks_again(program))
     return "TRL returns each saved tensor once, and backward unpacks some again (retain_graph=True, or the "
            "gradient of a gradient)";

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Run
 from test_exec import Exec, execute, program
 
 __all__ = ["execute", "program"]  # fixtures
@@ -14,6 +16,26 @@ __all__ = ["execute", "program"]  # fixtures
 # Shortest kernel and host time of a launch on h200 (engine/devices/virtual_gpu/model/profiles/h200.json).
 KERNEL_NS = 2000
 LAUNCH_NS = 5000
+ATTENTION = """
+import torch
+
+class Attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.products = torch.nn.Linear(64, 192, bias=False)
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(2, (2, 32)).transpose(1, 2) for part in self.products(x).split(64, dim=2))
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+model = Attention().cuda().bfloat16()
+compiled = torch.compile(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    compiled(torch.randn(4, 128, 64, device="cuda", dtype=torch.bfloat16)).float().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
@@ -159,3 +181,15 @@ print(*time_of(lambda: compiled(x))[::-1])
         )
         assert done.status == 0, done.err
         assert any("pad_mm" in note for note in done.process["notes"])
+
+    def test_records_code_that_refuses_the_strides_of_trl(
+        offprof: Run, tmp_path: Path, caches: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Query, key and value are views of one product. Inductor's code asserts their strides in backward."""
+        for name, value in caches.items():
+            monkeypatch.setenv(name, value)
+        (tmp_path / "train.py").write_text(ATTENTION)
+        end = offprof("run", "train.py", "--device", "virtual:h200", "-o", "t.json")
+        assert end.returncode == 0, end.stderr
+        notes = " ".join(json.loads((tmp_path / "t.json").read_text())["notes"])
+        assert "TRL would return a tensor of compiled code with other strides" in notes
