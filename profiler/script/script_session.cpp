@@ -140,7 +140,7 @@ void ScriptSession::observe() {
   groups_.add(std::move(*finished_));
   if (auto chosen = groups_.choose()) {
     filter_.emplace(chosen->front().recording);
-    result_.trace.steps_differ = groups_.differ_in_memory();
+    result_.trace.steps_differ = groups_.differ_in_shapes();
     for (StepResult& step : *chosen) take(std::move(step));
     return;
   }
@@ -179,7 +179,8 @@ void ScriptSession::note_program(const ProgramTensors& tensors) {
     model.parameters += parameter.numel();
     model.parameter_bytes += static_cast<Bytes>(parameter.nbytes());
   }
-  model.optimizer = OptimizerMemory{.states = bytes_on(device_.torch_device(), tensors.optimizer_states)};
+  if (const auto& states = tensors.optimizer_states)
+    model.optimizer = OptimizerMemory{.states = bytes_on(device_.torch_device(), *states)};
   model.held_gradient_bytes = bytes_on(device_.torch_device(), tensors.gradients);
 }
 

@@ -5,6 +5,27 @@
 #include "profiler/steps/gathered_storages.h"
 
 namespace offprof {
+namespace {
+
+/// Sum of the storages on a device, each once.
+class StorageBytes {
+ public:
+  explicit StorageBytes(c10::Device device) : device_(device) {}
+
+  void add(const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.has_storage() || tensor.device() != device_) return;
+    const c10::Storage& storage = tensor.storage();
+    if (seen_.insert(storage.unsafeGetStorageImpl()).second) sum_ += static_cast<Bytes>(storage.nbytes());
+  }
+  Bytes sum() const { return sum_; }
+
+ private:
+  c10::Device device_;
+  std::unordered_set<const c10::StorageImpl*> seen_;
+  Bytes sum_ = 0;
+};
+
+}  // namespace
 
 Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& allocator) {
   Residents residents;
@@ -17,27 +38,17 @@ Residents residents_of(const ProgramTensors& tensors, const DeviceAllocator& all
 }
 
 Bytes bytes_on(c10::Device device, const std::vector<at::Tensor>& tensors) {
-  Bytes bytes = 0;
-  std::unordered_set<const c10::StorageImpl*> seen;
-  for (const at::Tensor& tensor : tensors)
-    if (tensor.defined() && tensor.has_storage() && tensor.device() == device &&
-        seen.insert(tensor.storage().unsafeGetStorageImpl()).second)
-      bytes += static_cast<Bytes>(tensor.storage().nbytes());
-  return bytes;
+  StorageBytes bytes(device);
+  for (const at::Tensor& tensor : tensors) bytes.add(tensor);
+  return bytes.sum();
 }
 
 Bytes bytes_before(const ProgramTensors& tensors, const DeviceAllocator& allocator, c10::Device device) {
-  Bytes bytes = 0;
-  std::unordered_set<const c10::StorageImpl*> seen;
-  const auto add = [&](const at::Tensor& tensor) {
-    if (!tensor.has_storage() || tensor.device() != device) return;
-    const c10::Storage& storage = tensor.storage();
-    if (allocator.allocation_of(storage) || !seen.insert(storage.unsafeGetStorageImpl()).second) return;
-    bytes += static_cast<Bytes>(storage.nbytes());
-  };
-  for (const at::Tensor& parameter : tensors.parameters) add(parameter);
-  for (const at::Tensor& buffer : tensors.buffers) add(buffer);
-  return bytes;
+  StorageBytes bytes(device);
+  for (const auto* const list : {&tensors.parameters, &tensors.buffers})
+    for (const at::Tensor& tensor : *list)
+      if (tensor.has_storage() && !allocator.allocation_of(tensor.storage())) bytes.add(tensor);
+  return bytes.sum();
 }
 
 }  // namespace offprof

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <vector>
 
 #include "engine/autograd/residents.h"
@@ -13,8 +14,8 @@ namespace offprof {
 struct ProgramTensors {
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> buffers;
-  std::vector<at::Tensor> optimizer_states{};
-  std::vector<at::Tensor> gradients{};  ///< that are there when the step begins
+  std::optional<std::vector<at::Tensor>> optimizer_states{};  ///< nullopt: no optimizer is known
+  std::vector<at::Tensor> gradients{};                        ///< that are there when the step begins
 };
 
 /// Returns those of the tensors that are in the allocator's memory, as residents of a step.

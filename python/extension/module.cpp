@@ -137,9 +137,12 @@ class ProgramRecording {
   }
 
   bool begin_step(const py::sequence& parameters, const py::sequence& buffers,
-                  const py::sequence& optimizer_states, const py::sequence& gradients) {
-    const ProgramTensors tensors{tensors_of(parameters), tensors_of(buffers), tensors_of(optimizer_states),
-                                 tensors_of(gradients)};
+                  const std::optional<py::sequence>& optimizer_states, const py::sequence& gradients) {
+    ProgramTensors tensors{.parameters = tensors_of(parameters),
+                           .buffers = tensors_of(buffers),
+                           .optimizer_states = {},
+                           .gradients = tensors_of(gradients)};
+    if (optimizer_states) tensors.optimizer_states = tensors_of(*optimizer_states);
     return guarded([&] { return recording_.session().begin_step(tensors); });
   }
   /// Begins a step under the request's policy, or under the policy of that index among those to compare.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import torch
@@ -172,11 +173,12 @@ class ProgramWatch:
                 found.setdefault(id(buffer), buffer)
         return [_local(tensor) for tensor in found.values() if _is_known(tensor)]
 
-    def optimizer_states(self) -> list[torch.Tensor]:
-        """Returns the tensors that the optimizers keep from step to step."""
-        states = [state for optimizer in self.optimizers() for state in optimizer.state.values()]
-        values = [value for state in states if isinstance(state, dict) for value in state.values()]
-        return [_local(value) for value in values if isinstance(value, torch.Tensor)]
+    def optimizer_states(self) -> list[torch.Tensor] | None:
+        """Returns the tensors that the optimizers keep from step to step; None if there are no optimizers."""
+        optimizers = self.optimizers()
+        if not optimizers:
+            return None
+        return [tensor for optimizer in optimizers for tensor in _tensors_in(list(optimizer.state.values()))]
 
     def _parameters(self) -> list[torch.Tensor]:
         found: dict[int, torch.Tensor] = {}
@@ -220,6 +222,23 @@ class ProgramWatch:
 def _is_known(tensor: torch.Tensor) -> bool:
     """Returns True for tensors with a storage: lazy parameters have none yet."""
     return not isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)
+
+
+def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yields the tensors in nested dictionaries and lists, and those that tensors of other classes wrap."""
+    if isinstance(value, torch.Tensor):
+        if hasattr(value, "__tensor_flatten__"):
+            names, _ = value.__tensor_flatten__()
+            for name in names:
+                yield from _tensors_in(getattr(value, name))
+        else:
+            yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _tensors_in(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _tensors_in(inner)
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:

@@ -92,11 +92,16 @@ class ScriptDriver:
         self.watch.watch_roots()
         self._collect_garbage()
         self._locator.learn(self.watch.roots())
-        watch = self.watch
-        held = (watch.parameters(), watch.buffers(), watch.optimizer_states(), watch.gradients())
-        if not self._recording.begin_step(*held):
+        if not self._begin_step():
             self._finish()
         return None
+
+    def _begin_step(self) -> bool:
+        watch = self.watch
+        begins: bool = self._recording.begin_step(
+            watch.parameters(), watch.buffers(), watch.optimizer_states(), watch.gradients()
+        )
+        return begins
 
     def tick_by_hand(self) -> None:
         """Ends a step where the program says so; see tick. Optimizers do not end steps any more."""

@@ -66,6 +66,28 @@ TEST(StepFloor, CountsGradientsOnceIfTheNextStepDropsThem) {
   EXPECT_EQ(floor_of(trace).total(), 1000);
 }
 
+TEST(StepFloor, CountsWhatTheProgramHoldsFromStepToStep) {
+  ProgramSketch sketch(1000);
+  const std::int32_t old_batch = sketch.resident(90, StorageRole::kInput);
+  sketch.resident(20, StorageRole::kBuffer);
+  const std::int32_t old_logits = sketch.resident(200);
+  sketch.phase("forward");
+  sketch.alloc(90, StorageRole::kInput);
+  sketch.free(old_batch);
+  sketch.free(old_logits);
+  sketch.phase("backward");
+  sketch.free(sketch.alloc(50));
+  sketch.phase("optimizer");
+  Trace trace = sample_trace();
+  trace.program = sketch.program();
+  trace.model.parameter_bytes = 300;
+  trace.model.optimizer = {60, 0};
+  trace.model.held_gradient_bytes = 300;  // which no step drops
+  EXPECT_EQ(
+      floor_of(trace),
+      (StepFloor{.parameters = 300, .gradients = 300, .optimizer = 60, .inputs = 20, .workspaces = 30}));
+}
+
 TEST(StepFloor, DoesNotSplitWhatTheTraceDoesNotTell) {
   Trace trace = trace_of_step();
   trace.model.optimizer.reset();

@@ -20,8 +20,8 @@ class ProgramSketch {
     program_.storages.push_back({bytes, role});
     return last_storage();
   }
-  std::int32_t alloc(Bytes bytes) {
-    program_.storages.push_back({bytes, StorageRole::kActivation});
+  std::int32_t alloc(Bytes bytes, StorageRole role = StorageRole::kActivation) {
+    program_.storages.push_back({bytes, role});
     add(EventKind::kAlloc, last_storage());
     return last_storage();
   }

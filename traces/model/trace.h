@@ -101,7 +101,7 @@ struct Trace {
   Environment environment;
   ModelInfo model;
   RunSettings settings;
-  StepSize step_size{};  ///< of the recorded step, without what its input specifications say
+  StepSize step_size{};  ///< of the recorded step, as counted; input specifications are not used
   /// The program also makes steps of other shapes, which are not recorded.
   bool steps_differ = false;
   Policy policy;
