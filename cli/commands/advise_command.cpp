@@ -19,6 +19,7 @@
 #include "cli/reports/advice/world_report.h"
 #include "cli/reports/next_command.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
+#include "simulator/steps/trace_steps.h"
 #include "traces/base/error.h"
 #include "traces/format/policy_io.h"
 #include "traces/io/file.h"
@@ -218,6 +219,9 @@ class AdviseCommand : public Subcommand {
 
   std::vector<std::string> notes_on(const ChildRecorder& recorder) const {
     std::vector<std::string> notes = recorder.plain_trace()->notes;
+    if (std::string inexactness = TraceSteps(*recorder.plain_trace()).inexactness(preset_policy("keep"));
+        !inexactness.empty())
+      notes.push_back(std::move(inexactness));
     if (const std::string& failure = recorder.confirmation_failure(); !failure.empty())
       notes.push_back("a run that was to confirm a way failed: " + failure);
     if (program_.is_script())

@@ -128,7 +128,9 @@ std::map<std::string, std::string> sources(const std::string& like, bool is_virt
                    "profile {} if the memory bounds the latter",
                    measured, like)},
       {"host", fmt::format("those of profile {}", like)},
-      {"link", fmt::format("{}: copies of 4 KiB and 256 MiB of pinned memory", measured)}};
+      {"link", fmt::format("{}: copies of 4 KiB and 256 MiB of pinned memory, and of 256 MiB in both "
+                           "directions at once",
+                           measured)}};
 }
 
 class CalibrateCommand : public Subcommand {

@@ -109,7 +109,9 @@ class ReportCommand : public Subcommand {
             .runs = {}};
   }
 
-  Link link_of(const Trace& trace) const { return link_ ? *link_ : usable_link(trace.environment.link); }
+  Link link_of(const Trace& trace) const {
+    return link_ ? link_to_assume(link_, trace.environment.link) : usable_link(trace.environment.link);
+  }
 
   /// Searches policies with the goal that `tune` has without options.
   std::optional<TuneResult> search(Context& context, const Trace& trace, const TraceSteps& steps) const {

@@ -62,6 +62,7 @@ nlohmann::ordered_json to_json(const SimulateReport& report) {
     json["device_memory_bytes"] = *report.device_memory_bytes;
     json["fits"] = report.fits;
   }
+  json.update(rate_to_json(report.step_size, report.predicted));
   if (report.times_are_modelled) json["times_are_modelled"] = true;
   if (report.doubt.step) json["step_time_range_ns"] = to_json(*report.doubt.step);
   if (!report.inexactness.empty()) json["may_be_inexact"] = true;
@@ -114,9 +115,8 @@ std::string doubt_text(const TimeDoubt& doubt, const Page& page) {
 
 std::string to_text(const SimulateReport& report, const Page& page) {
   const std::string subject =
-      fmt::format("{}, simulated under policy {}: {}; link {} to host, {} to device{}", report.trace,
-                  report.policy.name, describe(report.policy), format_rate(report.link.d2h.bytes_per_second),
-                  format_rate(report.link.h2d.bytes_per_second), report.link.is_shared ? ", shared" : "");
+      fmt::format("{}, simulated under policy {}: {}; link {}", report.trace, report.policy.name,
+                  describe(report.policy), link_text(report.link));
   const std::string verdict =
       headline(headline_figures(report.without_offloading), headline_figures(report.predicted),
                unsure_by(report.doubt), modelled_range(report)) +

@@ -261,7 +261,8 @@ class TuneCommand : public Subcommand {
                       std::back_inserter(report.warnings));
     if (const std::string inexactness = steps.inexactness(preset_policy("keep")); !inexactness.empty())
       report.warnings.push_back(inexactness);
-    else if (const std::string of_trl = steps.inexactness(report.result.trl.policy); !of_trl.empty())
+    const std::string of_trl = steps.inexactness(report.result.trl.policy);
+    if (!of_trl.empty() && std::ranges::find(report.warnings, of_trl) == report.warnings.end())
       report.warnings.push_back("the preset trl, which others are compared with: " + of_trl);
     return report;
   }

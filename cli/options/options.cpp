@@ -246,8 +246,7 @@ CLI::Option* add_share_option(CLI::App& app, const std::string& names, double& t
 Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
   if (given) {
     Link link = {given->d2h, given->h2d, of_trace.launch_ns, given->is_shared};
-    if (of_trace.slows_both())
-      link.bidirectional_bytes_per_second = of_trace.bidirectional_of(given->d2h, given->h2d);
+    link.bidirectional_bytes_per_second = of_trace.bidirectional_of(given->d2h, given->h2d);
     link.d2h.start_ns = of_trace.d2h.start_ns;  // the start time belongs to the streams, not to the link
     link.h2d.start_ns = of_trace.h2d.start_ns;
     link.disk = of_trace.disk;

@@ -169,6 +169,18 @@ TEST(Link, AnAssumedLinkMayBeSharedIfTheTracesIsNot) {
   EXPECT_TRUE(link_to_assume(given, {{1e9, 5, 6}, {1e9, 5, 7}, 8}).is_shared);
 }
 
+TEST(Link, AnotherBandwidthKeepsTheShareOfBothDirectionsAtOnce) {
+  Link known{{50e9, 5}, {50e9, 5}};
+  known.bidirectional_bytes_per_second = 80e9;
+  const Link given = parse_link("25GB/s");
+  EXPECT_EQ(link_to_assume(given, known).bidirectional_bytes_per_second, 40e9);
+  EXPECT_EQ(slower_of(known, given).bidirectional_bytes_per_second, 40e9) << "a cap does the same";
+  EXPECT_EQ(slower_of(given, known).bidirectional_bytes_per_second, 40e9);
+  EXPECT_EQ(link_to_assume(given, given).bidirectional_bytes_per_second, 0);
+  known.is_shared = true;
+  EXPECT_FALSE(known.slows_both());
+}
+
 TEST(Link, RejectsZeroBandwidthAndMissingUnits) {
   EXPECT_NE(error_of([] { parse_link("0"); }), "no error");
   EXPECT_NE(error_of([] { parse_link("1GB/s,10"); }), "no error");

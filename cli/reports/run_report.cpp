@@ -216,6 +216,7 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   nlohmann::ordered_json json = run_description_to_json(report.run);
   add_tracing_figures(json, report.run.tracing);
   json["measured"] = metrics_to_json(report.run.metrics);
+  json.update(rate_to_json(report.step_size, report.run.metrics));
   if (report.step_range) json["step_time_range_ns"] = to_json(*report.step_range);
   // A replay of the run's own trace is a check, not a prediction made beforehand.
   json[report.predicted_by_tune ? "predicted" : "replayed"] = metrics_to_json(report.predicted);

@@ -98,6 +98,7 @@ nlohmann::ordered_json to_json(const TuneReport& report) {
   const TuneResult& result = report.result;
   nlohmann::ordered_json json = {{"simulated", true}, {"trace", report.trace}};
   json["chosen"] = result.chosen ? to_json(*result.chosen) : nlohmann::ordered_json(nullptr);
+  if (result.chosen) json.update(rate_to_json(report.step_size, result.chosen->predicted));
   if (report.step_range) json["step_time_range_ns"] = to_json(*report.step_range);
   if (report.times_are_modelled) json["alike"] = report.alike;
   if (result.fallback) json["fallback"] = to_json(*result.fallback);

@@ -25,10 +25,8 @@ std::string heading(const std::string& text, const Page& page) {
   return "\n" + page.paint(Tone::kStrong, text) + "\n";
 }
 
-std::string link_text(const Link& link) {
-  if (link.d2h.bytes_per_second <= 0 || link.h2d.bytes_per_second <= 0) return "";
-  return fmt::format("{} to host, {} to device", format_rate(link.d2h.bytes_per_second),
-                     format_rate(link.h2d.bytes_per_second));
+std::string known_link_text(const Link& link) {
+  return link.d2h.bytes_per_second > 0 && link.h2d.bytes_per_second > 0 ? link_text(link) : "";
 }
 
 std::string times_text(const Environment& environment) {
@@ -65,7 +63,7 @@ std::string header_text(const ViewReport& report, const Page& page) {
                                environment.torch_version),
                    page);
   if (figures.times_are_modelled) text += labelled("times", times_text(environment), page);
-  text += labelled("link", link_text(environment.link), page);
+  text += labelled("link", known_link_text(environment.link), page);
   for (const LabelledLine& line : tracing_lines(figures.tracing, environment))
     text += labelled(line.label, line.text, page, line.tone);
   text += labelled("policy", fmt::format("{}: {}", figures.policy->name, describe(*figures.policy)), page);

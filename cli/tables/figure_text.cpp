@@ -57,6 +57,15 @@ std::string duration_text(Nanoseconds duration, Nanoseconds unsure_by) {
   return fmt::format("~{:.{}f} {}", shown, digits, scale->second);
 }
 
+std::string link_text(const Link& link) {
+  std::string text = fmt::format("{} to host, {} to device", format_rate(link.d2h.bytes_per_second),
+                                 format_rate(link.h2d.bytes_per_second));
+  if (link.is_shared) text += ", shared";
+  if (link.slows_both())
+    text += fmt::format(", {} both at once", format_rate(link.bidirectional_bytes_per_second));
+  return text;
+}
+
 nlohmann::ordered_json to_json(const TimeRange& range) {
   return {{"low", range.low_ns}, {"high", range.high_ns}};
 }

@@ -43,6 +43,9 @@ std::string duration_text(Nanoseconds duration, Nanoseconds unsure_by);
 
 nlohmann::ordered_json to_json(const TimeRange& range);
 
+/// Returns `54.1 GB/s to host, 55.1 GB/s to device, 96.3 GB/s both at once`; with `shared` for a shared link.
+std::string link_text(const Link& link);
+
 /// Formats a difference: `+1.50 MiB`, `-3.10 ms`, `+0.020`, `0`.
 std::string difference_text(MetricUnit unit, double difference);
 

@@ -42,18 +42,45 @@ StepSize step_size(const Trace& trace) {
   return size;
 }
 
+namespace {
+
+/// Data that a step processes per second.
+struct Rate {
+  double per_second = 0;
+  const char* unit = "";
+};
+
+std::optional<Rate> rate_of(const StepSize& size, double seconds) {
+  if (seconds <= 0) return std::nullopt;
+  if (size.tokens) return Rate{static_cast<double>(*size.tokens) / seconds, "tokens"};
+  if (size.samples) return Rate{static_cast<double>(*size.samples) / seconds, "samples"};
+  return std::nullopt;
+}
+
+double seconds_of(const Metrics& metrics) {
+  return static_cast<double>(metrics.step_time_ns.value_or(0)) / 1e9;
+}
+
+}  // namespace
+
 std::string rate_text(const StepSize& size, double seconds) {
-  if (size.tokens) return fmt::format("{:.0f} tokens/s", static_cast<double>(*size.tokens) / seconds);
-  if (!size.samples) return "";
   constexpr double kNeedsNoDecimals = 100;
-  const double rate = static_cast<double>(*size.samples) / seconds;
-  return fmt::format("{:.{}f} samples/s", rate, rate < kNeedsNoDecimals ? 1 : 0);
+  const std::optional<Rate> rate = rate_of(size, seconds);
+  if (!rate) return "";
+  const bool has_decimal = !size.tokens && rate->per_second < kNeedsNoDecimals;
+  return fmt::format("{:.{}f} {}/s", rate->per_second, has_decimal ? 1 : 0, rate->unit);
 }
 
 std::string rate_beside(const StepSize& size, const Metrics& metrics) {
-  if (!metrics.step_time_ns || *metrics.step_time_ns <= 0) return "";
-  const std::string rate = rate_text(size, static_cast<double>(*metrics.step_time_ns) / 1e9);
+  const std::string rate = rate_text(size, seconds_of(metrics));
   return rate.empty() ? "" : ", " + rate;
+}
+
+nlohmann::ordered_json rate_to_json(const StepSize& size, const Metrics& metrics) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (const auto rate = rate_of(size, seconds_of(metrics)))
+    json[fmt::format("{}_per_second", rate->unit)] = rate->per_second;
+  return json;
 }
 
 bool computes_in_bfloat16(const StepProgram& program) {

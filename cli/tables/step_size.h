@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ std::string rate_text(const StepSize& size, double seconds);
 
 /// Returns `, 13100 tokens/s` for the end of a headline; empty if the rate or the step time is not known.
 std::string rate_beside(const StepSize& size, const Metrics& metrics);
+
+/// Returns the rate as JSON: `tokens_per_second` or `samples_per_second`; an empty object if it is not known.
+nlohmann::ordered_json rate_to_json(const StepSize& size, const Metrics& metrics);
 
 /// Returns true if most bytes that autograd saves are of type bfloat16: then the matrix products run in it.
 bool computes_in_bfloat16(const StepProgram& program);

@@ -41,6 +41,17 @@ TEST(StepSize, RatesHaveTheDigitsThatMatter) {
   EXPECT_EQ(rate_text({}, 1), "");
 }
 
+TEST(StepSize, RatesAreInJsonTooIfTheyAreKnown) {
+  Metrics metrics;
+  metrics.step_time_ns = 500'000'000;
+  EXPECT_EQ(rate_to_json({.tokens = 512}, metrics).dump(), R"({"tokens_per_second":1024.0})");
+  EXPECT_EQ(rate_to_json({.samples = 8}, metrics).dump(), R"({"samples_per_second":16.0})");
+  EXPECT_EQ(rate_to_json({}, metrics).dump(), "{}");
+  EXPECT_EQ(rate_to_json({.tokens = 512}, {}).dump(), "{}");
+  EXPECT_EQ(rate_beside({.tokens = 512}, metrics), ", 1024 tokens/s");
+  EXPECT_EQ(rate_beside({.tokens = 512}, {}), "");
+}
+
 TEST(StepSize, TellsTheTypeOfMostSavedBytes) {
   const LayerSave half{"m", 100, "aten::mm", "bfloat16"}, full{"m", 99, "aten::mm", "float32"};
   EXPECT_TRUE(computes_in_bfloat16(layered_trace({half, full}).program));

@@ -43,6 +43,7 @@ void StepGroups::add(StepResult step) {
     group = std::prev(groups_.end());
     group->about.saved_tensors = static_cast<std::int64_t>(step.recording.saved.size());
     group->about.peak_bytes = peak_of(step.recording);
+    for (const RawSaved& saved : step.recording.saved) group->saved_bytes += saved.saved.bytes;
   }
   ++group->about.steps;
   if (std::ssize(group->steps) < wanted_) group->steps.push_back(std::move(step));
@@ -81,9 +82,11 @@ std::vector<StepGroup> StepGroups::summary() const {
   return groups;
 }
 
-bool StepGroups::differ_in_memory() const {
-  const auto peak = [](const Group& group) { return group.about.peak_bytes; };
-  return std::ranges::adjacent_find(groups_, std::ranges::not_equal_to(), peak) != groups_.end();
+bool StepGroups::differ_in_shapes() const {
+  const auto shape = [](const Group& group) {
+    return std::pair(group.about.saved_tensors, group.saved_bytes);
+  };
+  return std::ranges::adjacent_find(groups_, std::ranges::not_equal_to(), shape) != groups_.end();
 }
 
 }  // namespace offprof

@@ -34,12 +34,13 @@ class StepGroups {
   std::int64_t steps() const { return steps_; }
   /// Describes the groups, the most frequent first.
   std::vector<StepGroup> summary() const;
-  /// Returns true if some groups have another peak than others.
-  bool differ_in_memory() const;
+  /// Returns true if not all steps saved as many tensors with as many bytes.
+  bool differ_in_shapes() const;
 
  private:
   struct Group {
     StepGroup about;
+    Bytes saved_bytes = 0;
     std::vector<StepResult> steps;  ///< the first ones
   };
 

@@ -51,9 +51,9 @@ TEST(StepGroups, DescribesTheMostFrequentKindFirst) {
   EXPECT_THAT(groups.summary(), ElementsAre(group(3, 96), group(2, 64), group(1, 128)));
 }
 
-TEST(StepGroups, TellWhetherTheirPeaksDiffer) {
-  EXPECT_TRUE(groups_of({}, {96, 96, 64}).differ_in_memory());
-  EXPECT_FALSE(groups_of({}, {96, 96}).differ_in_memory());
+TEST(StepGroups, TellWhetherTheStepsHaveOtherShapes) {
+  EXPECT_TRUE(groups_of({}, {96, 96, 64}).differ_in_shapes());
+  EXPECT_FALSE(groups_of({}, {96, 96}).differ_in_shapes());
 }
 
 TEST(StepGroups, ChoosesTheLargestAfterTheObservedSteps) {

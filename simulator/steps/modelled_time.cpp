@@ -132,7 +132,7 @@ class PacedStep {
     Link link = link_;
     if (!is_given(link.d2h, of_trace.d2h)) link.d2h = scaled(link.d2h, pace.copies);
     if (!is_given(link.h2d, of_trace.h2d)) link.h2d = scaled(link.h2d, pace.copies);
-    if (link.d2h != link_.d2h) link.bidirectional_bytes_per_second /= pace.copies;
+    link.bidirectional_bytes_per_second = link_.bidirectional_of(link.d2h, link.h2d);
     link.launch_ns = scaled(link.launch_ns, pace.host);
     return link;
   }

@@ -62,10 +62,9 @@ std::string outliving_tensors(const StepProgram& program) {
 }
 
 constexpr const char* kOtherShapes =
-    "predicted reserved memory may be inexact: the program also makes steps of other shapes, and what "
-    "PyTorch's "
-    "allocator has kept from them is not known. The other figures are those of the recorded shape; --shape "
-    "largest records the largest";
+    "predicted allocated and reserved memory may be inexact: the program also makes steps of other shapes, "
+    "and the blocks that PyTorch's allocator has kept from them are not known. The other figures are those "
+    "of the recorded shape";
 
 }  // namespace
 

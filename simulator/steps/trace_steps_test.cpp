@@ -82,7 +82,7 @@ TEST(TraceSteps, ReportReservedMemoryAsInexactIfOtherStepsHaveOtherShapes) {
   Trace trace = virtual_sample_trace();
   trace.steps_differ = true;
   EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")),
-              HasSubstr("predicted reserved memory may be inexact"));
+              HasSubstr("allocated and reserved memory may be inexact"));
   trace.program.allocator.reset();
   EXPECT_THAT(TraceSteps(trace).inexactness(preset_policy("offload")), IsEmpty());
 }

@@ -63,8 +63,10 @@ TEST(FillsHost, ReturnsTrueIfTheCapKeptATensor) {
 }
 
 TEST(TimesAsFast, ChangesOnlyTheBandwidth) {
-  const Link link = times_as_fast({{1e9, 5}, {2e9, 6}, 7}, 2);
-  EXPECT_EQ(link, (Link{{2e9, 5}, {4e9, 6}, 7}));
+  Link link{{1e9, 5}, {2e9, 6}, 7}, twice{{2e9, 5}, {4e9, 6}, 7};
+  link.bidirectional_bytes_per_second = 2.5e9;
+  twice.bidirectional_bytes_per_second = 5e9;
+  EXPECT_EQ(times_as_fast(link, 2), twice);
 }
 
 }  // namespace

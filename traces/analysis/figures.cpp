@@ -89,8 +89,11 @@ std::string describe(const Link& link) {
   const auto direction = [](const LinkDirection& d) {
     return fmt::format("{} after {}", format_rate(d.bytes_per_second), format_duration(d.latency_ns));
   };
-  return fmt::format("{} out, {} in{}", direction(link.d2h), direction(link.h2d),
-                     link.is_shared ? ", shared" : "");
+  const std::string both =
+      link.slows_both() ? fmt::format(", {} both at once", format_rate(link.bidirectional_bytes_per_second))
+                        : "";
+  return fmt::format("{} out, {} in{}{}", direction(link.d2h), direction(link.h2d),
+                     link.is_shared ? ", shared" : "", both);
 }
 
 /// Collects the differences between values that are known on both sides.

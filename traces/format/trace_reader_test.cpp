@@ -121,6 +121,7 @@ TEST(ParseTrace, ReadsBackCalibrationAndLink) {
   Trace trace = sample_trace();
   trace.environment.link.d2h.start_ns = 12;
   trace.environment.link.is_shared = true;
+  trace.environment.link.bidirectional_bytes_per_second = 1.5e9;
   trace.environment.calibration.emplace();
   trace.environment.calibration->d2h = {{64, {3, 2, 4}}};
   trace.environment.calibration->standstills = {{300, {5, 4, 6}}};

@@ -62,7 +62,7 @@ struct Link {
 
   /// Returns true if copies of one direction slow those of the other down.
   bool slows_both() const {
-    return bidirectional_bytes_per_second > 0 &&
+    return !is_shared && bidirectional_bytes_per_second > 0 &&
            bidirectional_bytes_per_second < d2h.bytes_per_second + h2d.bytes_per_second;
   }
   /// Returns the share of its bandwidth that a direction has while a copy of the other runs at full pace.
@@ -70,29 +70,30 @@ struct Link {
     return std::clamp((bidirectional_bytes_per_second - other.bytes_per_second) / own.bytes_per_second, 0.0,
                       1.0);
   }
-  /// Returns that sum for a link with these directions that are slowed down by the same share.
+  /// Returns bidirectional_bytes_per_second for other rates of both directions, of which it is the same
+  /// share.
   double bidirectional_of(const LinkDirection& other_d2h, const LinkDirection& other_h2d) const {
+    if (bidirectional_bytes_per_second <= 0) return 0;
     return bidirectional_bytes_per_second * (other_d2h.bytes_per_second + other_h2d.bytes_per_second) /
            (d2h.bytes_per_second + h2d.bytes_per_second);
   }
   bool operator==(const Link&) const = default;
 };
 
-/// Returns a link with the worse figures of `a` and `b`. The disk is that of `a`.
+/// Returns a link with the worse figures of `a` and `b`, and the worse share of both directions at once. The
+/// disk is that of `a`.
 inline Link slower_of(const Link& a, const Link& b) {
-  const double both_a = a.bidirectional_bytes_per_second, both_b = b.bidirectional_bytes_per_second;
-  return {slower_of(a.d2h, b.d2h),
-          slower_of(a.h2d, b.h2d),
-          std::max(a.launch_ns, b.launch_ns),
-          a.is_shared || b.is_shared,
-          a.disk,
-          both_a > 0 && both_b > 0 ? std::min(both_a, both_b) : std::max(both_a, both_b)};
+  Link link = {slower_of(a.d2h, b.d2h), slower_of(a.h2d, b.h2d), std::max(a.launch_ns, b.launch_ns),
+               a.is_shared || b.is_shared, a.disk};
+  const double of_a = a.bidirectional_of(link.d2h, link.h2d), of_b = b.bidirectional_of(link.d2h, link.h2d);
+  link.bidirectional_bytes_per_second = of_a > 0 && of_b > 0 ? std::min(of_a, of_b) : std::max(of_a, of_b);
+  return link;
 }
 
 /// The copy engines of a link: one for each direction, or one for both if the link is shared. An engine makes
 /// one copy at a time, in the order of the calls. While both directions copy, the copy of the earlier call
 /// keeps its pace, and the other one has what that leaves of Link::bidirectional_bytes_per_second. So each
-/// end is known at once, and both together are as fast as the link.
+/// end is known at once, and both together are as fast as the link. Latency counts as transfer.
 class LinkEngines {
  public:
   struct Span {
@@ -107,7 +108,7 @@ class LinkEngines {
     const LinkDirection &its = is_out ? link.d2h : link.h2d, &opposite = is_out ? link.h2d : link.d2h;
     const Nanoseconds begin = std::max(earliest, own.free);
     own.free = begin + its.duration(bytes);
-    if (link.slows_both() && !link.is_shared) {
+    if (link.slows_both()) {
       own.free = end_beside(engines_[is_out ? 1 : 0], begin, own.free, link.pace_beside(its, opposite));
       note(own.busy, {begin, own.free});
     }

@@ -79,7 +79,7 @@ struct StepSize {
   std::optional<std::int64_t> samples{};  ///< nullopt: not known
   std::optional<std::int64_t> tokens{};   ///< nullopt: not known, or the step has none
   /// Operations of matrix products, convolutions and attention, forward and backward, as OpWork counts them,
-  /// without what backward computes again. 0: not counted.
+  /// without what checkpointing computes again. 0: not counted.
   double flops = 0;
 
   bool operator==(const StepSize&) const = default;

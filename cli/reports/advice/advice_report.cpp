@@ -141,8 +141,14 @@ nlohmann::ordered_json unrecorded_to_json(const std::vector<UnrecordedConfigurat
 
 nlohmann::ordered_json to_json(const AdviceReport& report) {
   const Advice& advice = report.advice;
-  nlohmann::ordered_json json = {{"nothing", way_to_json(advice.nothing)},
-                                 {"recommended", way_to_json(advice.recommended())}};
+  const auto with_speed = [&](const Way& way) {
+    nlohmann::ordered_json one = way_to_json(way);
+    one.update(rate_to_json(step_size(report.plain), way.metrics()));
+    if (const auto mfu = mfu_of(report.plain, report.peak_flops, way)) one["mfu"] = *mfu;
+    return one;
+  };
+  nlohmann::ordered_json json = {{"nothing", with_speed(advice.nothing)},
+                                 {"recommended", with_speed(advice.recommended())}};
   auto& ways = json["ways"] = nlohmann::ordered_json::array();
   const Way& best = advice.recommended();
   for (const Way& way : advice.ways) {

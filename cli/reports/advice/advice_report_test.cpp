@@ -202,6 +202,10 @@ TEST_F(AdviceReportTest, CountsTheTokensOfAScript) {
   plain_.settings.inputs = {"--batch", "4"};
   plain_.step_size.tokens = 4 * 4096;
   EXPECT_THAT(text(120), testing::HasSubstr("Cost: 1.311 s (+5.0%), 12497 tokens/s, MFU 53%, against "));
+  const nlohmann::ordered_json json = to_json(report_);
+  EXPECT_NEAR(json["recommended"]["tokens_per_second"], 12497, 1);
+  EXPECT_NEAR(json["recommended"]["mfu"], 0.53, 0.005);
+  EXPECT_NEAR(json["nothing"]["mfu"], 0.56, 0.005);
 }
 
 TEST_F(AdviceReportTest, SaysHowMuchTheMeasurementDiffers) {

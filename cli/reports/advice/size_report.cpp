@@ -20,7 +20,7 @@ bool has_answer(const SizeAdvice& advice) {
 StepSize step_size_at(const SizeReport& report, std::int64_t size) {
   StepSize step = step_size(report.plain);
   const auto scaled = [&](std::optional<std::int64_t>& count) {
-    if (count) *count = *count / report.advice.present * size;
+    if (count) *count = *count * size / report.advice.present;
   };
   scaled(step.tokens);
   if (report.is_batch) {

@@ -45,6 +45,16 @@ class SizeReportTest : public testing::Test {
   SizeReport report_{{}, plain_, "batch"};
 };
 
+TEST_F(SizeReportTest, CountedTokensNeedNotBeAMultipleOfTheSize) {
+  plain_.settings.inputs = {"--length", "1024"};
+  plain_.step_size.tokens = 4 * 1023;
+  report_.is_batch = false;
+  report_.advice.present = 1024;
+  report_.advice.ways.resize(1);
+  report_.advice.ways[0].way_size = 2048;
+  EXPECT_THAT(text(120), testing::HasSubstr("625 tokens/s, against 3276 tokens/s with nothing done at 1024"));
+}
+
 TEST_F(SizeReportTest, OpensWithTheVerdictIn120Columns) {
   EXPECT_TRUE(text(120).starts_with(
       R"(The largest batch within 78.0 GiB is 37; 2 with nothing done (the program has 4).

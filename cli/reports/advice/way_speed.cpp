@@ -13,12 +13,16 @@ std::string time_text(const Way& way) {
                              : fmt::format("{:.3f} s", seconds_of(way));
 }
 
+std::optional<double> mfu_of(const Trace& plain, double peak_flops, const Way& way) {
+  const double flops = plain.step_size.flops;
+  if (flops <= 0 || peak_flops <= 0 || !computes_in_bfloat16(plain.program)) return std::nullopt;
+  return flops / (seconds_of(way) * peak_flops);
+}
+
 std::string speed_text(const Trace& plain, double peak_flops, const Way& way, const std::string& change) {
-  const StepSize size = step_size(plain);
-  std::string text = time_text(way) + change;
-  if (const std::string rate = rate_text(size, seconds_of(way)); !rate.empty()) text += ", " + rate;
-  if (size.flops <= 0 || peak_flops <= 0 || !computes_in_bfloat16(plain.program)) return text;
-  return text + fmt::format(", MFU {:.0f}%", 100 * size.flops / (seconds_of(way) * peak_flops));
+  const std::string text = time_text(way) + change + rate_beside(step_size(plain), way.metrics());
+  const std::optional<double> mfu = mfu_of(plain, peak_flops, way);
+  return mfu ? text + fmt::format(", MFU {:.0f}%", 100 * *mfu) : text;
 }
 
 }  // namespace offprof

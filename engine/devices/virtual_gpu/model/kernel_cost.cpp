@@ -186,11 +186,13 @@ KernelCost::KernelCost(DeviceProfile profile, KernelTimes recorded)
 KernelTime KernelCost::time_of(const KernelLaunch& launch, const OpCall* op, Bytes allocated,
                                bool first) const {
   if (!recorded_.empty()) {
-    if (op != nullptr && !launch.argument_bytes)
+    const bool is_of_op = op != nullptr && !launch.argument_bytes;
+    const double flops = is_of_op && first ? work_of(*op, allocated).flops : 0;
+    if (is_of_op)
       if (const auto of_op = recorded_time(recorded_, *op))
-        return {first ? *of_op : 0, TimeSource::kRecordedOp, first ? work_of(*op, allocated).flops : 0};
+        return {first ? *of_op : 0, TimeSource::kRecordedOp, flops};
     if (const auto of_kernel = recorded_.of_kernel(kernel_key(launch.name, launch.grid, launch.block)))
-      return {*of_kernel, TimeSource::kRecordedKernel};
+      return {*of_kernel, TimeSource::kRecordedKernel, flops};
   }
   if (launch.argument_bytes) {
     const KernelWork moved{.work = {.bytes = *launch.argument_bytes}, .has_unknown_launch = true};

@@ -70,7 +70,7 @@ struct ConvolutionShape {
 
 /// Work of an operator call on a device.
 struct OpWork {
-  /// of matrix products and convolutions; 0 for other operators, which memory bounds
+  /// of matrix products, convolutions and attention; 0 for other operators, which memory bounds
   double flops = 0;
   Bytes bytes = 0;           ///< read and written, each operand once
   std::string_view dtype{};  ///< dtype of the computation: that of its operands, or `tf32`

@@ -110,6 +110,15 @@ TEST(Profile, TheLinkHasLatencyAndBandwidth) {
   EXPECT_EQ(load_profile("l4").link.h2d.duration(25'000'000), 2'000 + 1'000'000);
 }
 
+TEST(Profile, TheRateOfBothDirectionsAtOnceMayBeMissing) {
+  const DeviceProfile h200 = load_profile("h200");
+  EXPECT_TRUE(h200.link.slows_both());
+  const DeviceProfile without =
+      parse_profile(changed(",\n    \"bidirectional_bytes_per_second\": 96700000000", ""), "my.json");
+  EXPECT_EQ(without.link.bidirectional_bytes_per_second, 0);
+  EXPECT_EQ(without.link.d2h, h200.link.d2h);
+}
+
 TEST(Profile, AnUnknownNameListsTheNamesAndSuggestsOne) {
   try {
     load_profile("h20");

@@ -301,7 +301,12 @@ TEST_F(SimulatedGpuTest, CountsTheOperationsOfEachOperatorOnce) {
   gpu.configure(options);
   product.is_computed_again = false;
   run_product();
-  EXPECT_EQ(gpu.take_flops(), kFlops) << "with a recorded time";
+  EXPECT_EQ(gpu.take_flops(), kFlops) << "with a recorded time of the operator";
+  options.kernel_times = {};
+  options.kernel_times.add_kernel("kernel|1,1,1|1,1,1", 5000);
+  gpu.configure(options);
+  run_product();
+  EXPECT_EQ(gpu.take_flops(), kFlops) << "with a recorded time of the kernel";
 }
 
 TEST_F(SimulatedGpuTest, CountsLaunchesByTheSourceOfTheirTime) {
