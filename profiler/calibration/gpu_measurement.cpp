@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kGpuRounds = 5;
 constexpr int kLargeCalls = 10;
-constexpr int kCopiesAtOnce = 4;  ///< in each direction
+constexpr int kCopiesAtOnce = 16;  ///< in each direction: the last ones do not meet the whole time
 constexpr int kSmallCalls = 64;
 constexpr int kLaunches = 1000;
 /// Large operators that keep the stream busy while the host launches kSmallCalls kernels.

@@ -19,6 +19,17 @@ bool is_alike(const RecordedPass& a, const RecordedPass& b) {
   return std::ranges::equal(a.saved, b.saved, same_layout) && same_program(a, b);
 }
 
+/// Returns the number of saved tensors in the device's memory, and their bytes.
+std::pair<std::int64_t, Bytes> saved_on_device(const RecordedPass& pass) {
+  std::pair<std::int64_t, Bytes> sum;
+  for (const RawSaved& saved : pass.saved) {
+    if (saved.storage == 0) continue;
+    ++sum.first;
+    sum.second += saved.saved.bytes;
+  }
+  return sum;
+}
+
 }  // namespace
 
 ShapeChoice parse_shape(const std::string& text) {
@@ -43,7 +54,7 @@ void StepGroups::add(StepResult step) {
     group = std::prev(groups_.end());
     group->about.saved_tensors = static_cast<std::int64_t>(step.recording.saved.size());
     group->about.peak_bytes = peak_of(step.recording);
-    for (const RawSaved& saved : step.recording.saved) group->saved_bytes += saved.saved.bytes;
+    group->saved_on_device = saved_on_device(step.recording);
   }
   ++group->about.steps;
   if (std::ssize(group->steps) < wanted_) group->steps.push_back(std::move(step));
@@ -83,10 +94,8 @@ std::vector<StepGroup> StepGroups::summary() const {
 }
 
 bool StepGroups::differ_in_shapes() const {
-  const auto shape = [](const Group& group) {
-    return std::pair(group.about.saved_tensors, group.saved_bytes);
-  };
-  return std::ranges::adjacent_find(groups_, std::ranges::not_equal_to(), shape) != groups_.end();
+  return std::ranges::adjacent_find(groups_, std::ranges::not_equal_to(), &Group::saved_on_device) !=
+         groups_.end();
 }
 
 }  // namespace offprof

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiler/plugin/script_io.h"
@@ -34,14 +35,15 @@ class StepGroups {
   std::int64_t steps() const { return steps_; }
   /// Describes the groups, the most frequent first.
   std::vector<StepGroup> summary() const;
-  /// Returns true if not all steps saved as many tensors with as many bytes.
+  /// Returns true if not all steps saved as many tensors of the device with as many bytes. A step in which
+  /// torch.compile compiles also saves tensors without memory.
   bool differ_in_shapes() const;
 
  private:
   struct Group {
     StepGroup about;
-    Bytes saved_bytes = 0;
-    std::vector<StepResult> steps;  ///< the first ones
+    std::pair<std::int64_t, Bytes> saved_on_device{};  ///< tensors and their bytes
+    std::vector<StepResult> steps;                     ///< the first ones
   };
 
   std::optional<std::size_t> candidate() const;

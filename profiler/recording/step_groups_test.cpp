@@ -56,6 +56,16 @@ TEST(StepGroups, TellWhetherTheStepsHaveOtherShapes) {
   EXPECT_FALSE(groups_of({}, {96, 96}).differ_in_shapes());
 }
 
+TEST(StepGroups, AStepThatCompilesHasNoOtherShape) {
+  StepGroups groups = groups_of({}, {96});
+  StepResult compiling = step_of(96);
+  compiling.recording.saved.emplace_back().saved.bytes = 50;  // a fake tensor
+  compiling.recording.escaped.push_back(0);
+  groups.add(std::move(compiling));
+  EXPECT_EQ(groups.summary().size(), 2);
+  EXPECT_FALSE(groups.differ_in_shapes());
+}
+
 TEST(StepGroups, ChoosesTheLargestAfterTheObservedSteps) {
   StepGroups groups({.is_largest = true}, kWanted);
   while (groups.steps() < kObservedSteps - 2) groups.add(step_of(64));
