@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace offprof {
@@ -30,6 +31,14 @@ class ObservedNode final : public at::ObserverContext {
   NodeMode outer_;
 };
 
+/// Returns true for a table of positions: one with a column for each head, as of relative positions, or one
+/// that is looked up as a whole for all samples.
+bool is_of_positions(const at::Tensor& weight, const at::Tensor& indices) {
+  constexpr std::int64_t kFewestColumns = 32;
+  return weight.dim() != 2 || weight.size(1) < kFewestColumns ||
+         (indices.size(0) == 1 && indices.numel() == weight.size(0));
+}
+
 }  // namespace
 
 void StepSizeCounter::begin_op(const at::RecordFunction& op) {
@@ -39,15 +48,23 @@ void StepSizeCounter::begin_op(const at::RecordFunction& op) {
   if (inputs.size() < 2 || !inputs[0].isTensor() || !inputs[1].isTensor()) return;
   const at::Tensor &weight = inputs[0].toTensor(), &indices = inputs[1].toTensor();
   if (!weight.defined() || !weight.has_storage() || indices.dim() < kFewestDimensions) return;
+  if (is_of_positions(weight, indices)) return;
   const std::lock_guard turn(mutex_);
-  tokens_[weight.storage().unsafeGetStorageImpl()] += indices.numel();
+  Lookups& lookups = lookups_[weight.storage().unsafeGetStorageImpl()];
+  lookups.is_of_batches = lookups.is_of_batches || indices.size(0) > 1;
+  lookups.rows = weight.size(0);
+  lookups.tokens += indices.numel();
 }
 
 std::int64_t StepSizeCounter::take_tokens() {
   const std::lock_guard turn(mutex_);
-  std::int64_t most = 0;
-  for (const auto& [weight, tokens] : std::exchange(tokens_, {})) most = std::max(most, tokens);
-  return most;
+  const std::map<const void*, Lookups> taken = std::exchange(lookups_, {});
+  const auto rank = [](const auto& entry) {
+    const Lookups& lookups = entry.second;
+    return std::tuple(lookups.is_of_batches, lookups.rows, lookups.tokens);
+  };
+  const auto of_largest = std::ranges::max_element(taken, {}, rank);
+  return of_largest == taken.end() ? 0 : of_largest->second.tokens;
 }
 
 std::unique_ptr<at::ObserverContext> StepSizeCounter::begin_node() {

@@ -14,8 +14,9 @@ namespace offprof {
 class StepSizeCounter {
  public:
   void begin_op(const at::RecordFunction& op);
-  /// Returns the tokens since the last call: the most elements that one embedding was given in indices of two
-  /// or more dimensions, as `[batch, sequence]`. 0: none.
+  /// Returns the tokens since the last call: the indices of two or more dimensions, as `[batch, sequence]`,
+  /// that were looked up in the embedding with the most rows, of those that several samples were looked up
+  /// in, if there are any. Tables of positions do not count. 0: none.
   std::int64_t take_tokens();
 
   /// Call it when a node of the graph begins on the calling thread. The node ends with the context.
@@ -26,8 +27,14 @@ class StepSizeCounter {
   static bool is_computing_again();
 
  private:
+  struct Lookups {
+    bool is_of_batches = false;  ///< of several samples; positions are often looked up once for all
+    std::int64_t rows = 0;       ///< of the embedding
+    std::int64_t tokens = 0;
+  };
+
   std::mutex mutex_;
-  std::map<const void*, std::int64_t> tokens_;  ///< by weight of an embedding
+  std::map<const void*, Lookups> lookups_;  ///< by weight of an embedding
 };
 
 }  // namespace offprof

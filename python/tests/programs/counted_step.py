@@ -16,11 +16,12 @@ DEVICE = "cpu" if MODE == "count" else "cuda"
 
 
 class Model(nn.Module):
-    """An embedding, a convolution, a block, attention by plain products, and a head."""
+    """Embeddings, a convolution, a block, attention by plain products, and a head."""
 
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.Embedding(100, 64)
+        self.positions = nn.Embedding(128, 64)  # larger, and no tokens
         self.convolution = nn.Conv1d(64, 64, 3, padding=1)
         self.block = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
         self.attention = nn.Linear(64, 192)
@@ -32,7 +33,8 @@ class Model(nn.Module):
         return checkpoint(self.block, features, use_reentrant=MODE == "reentrant")
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        features = self.convolution(self.embedding(tokens).transpose(1, 2)).transpose(1, 2)
+        positions = self.positions(torch.arange(tokens.shape[1], device=DEVICE)[None])
+        features = self.convolution((self.embedding(tokens) + positions).transpose(1, 2)).transpose(1, 2)
         features = features + self.run_block(features)
         query, key, value = self.attention(features).chunk(3, -1)
         features = features + torch.softmax(query @ key.transpose(1, 2), -1) @ value
