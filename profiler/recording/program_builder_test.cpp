@@ -280,14 +280,19 @@ TEST(BuildProgram, MemoryOutsideTheDeviceIsAStorageWithoutBytes) {
   EXPECT_THAT(program_of(sketch).storages, ElementsAre(ProgramStorage{0, StorageRole::kResident}));
 }
 
-TEST(BuildProgram, AnInputThatIsMadeInTheStepIsAStorageOfTheStep) {
+/// A saved input of 64 bytes, which that storage holds.
+RawSaved input_in(std::int64_t storage) {
   RawSaved input;
-  input.storage = 5;
+  input.storage = storage;
   input.storage_bytes = input.saved.bytes = 64;
   input.role = StorageRole::kInput;
   input.saved.movability = Movability::kInput;
+  return input;
+}
+
+TEST(BuildProgram, AnInputThatIsMadeInTheStepIsAStorageOfTheStep) {
   PassSketch sketch;
-  sketch.op_begin("aten::linear").alloc(5, 64).pack(input).op_end().free(5);
+  sketch.op_begin("aten::linear").alloc(5, 64).pack(input_in(5)).op_end().free(5);
   const StepProgram program = program_of(sketch);
   EXPECT_THAT(program.storages, ElementsAre(ProgramStorage{64, StorageRole::kActivation}));
   EXPECT_EQ(program.saved[0].movability, Movability::kInput);
@@ -296,13 +301,8 @@ TEST(BuildProgram, AnInputThatIsMadeInTheStepIsAStorageOfTheStep) {
 
 /// A node of compiled code unpacks all of its inputs at its beginning, and frees each after its last use.
 TEST(BuildProgram, ANodeLetsGoOfAnInputThatIsFreedBeforeItsEnd) {
-  RawSaved input;
-  input.storage = 5;
-  input.storage_bytes = input.saved.bytes = 64;
-  input.role = StorageRole::kInput;
-  input.saved.movability = Movability::kInput;
   PassSketch sketch(64);
-  sketch.op_begin("CompiledFunction").pack(input).op_end().op_begin("CompiledFunctionBackward");
+  sketch.op_begin("CompiledFunction").pack(input_in(5)).op_end().op_begin("CompiledFunctionBackward");
   sketch.unpack(0).release(0).free_older(5, 64).alloc(6, 32).node_end().op_end();
   const std::vector<Event> events = without_times(program_of(sketch).events);
   const auto let_go = std::ranges::find(events, Event{kFreeUnpacked, 0});

@@ -10,7 +10,7 @@ import torch
 from torch.nn.modules import module as _modules
 from torch.optim import optimizer as _optimizers
 
-from .root_calls import RootCalls
+from .root_calls import RootCalls, tensors_of
 
 
 class ProgramListener(Protocol):
@@ -178,7 +178,8 @@ class ProgramWatch:
         optimizers = self.optimizers()
         if not optimizers:
             return None
-        return [tensor for optimizer in optimizers for tensor in _tensors_in(list(optimizer.state.values()))]
+        states = [tensor for optimizer in optimizers for tensor in tensors_of(optimizer.state)]
+        return [inner for state in states for inner in _wrapped_in(state)]
 
     def _parameters(self) -> list[torch.Tensor]:
         found: dict[int, torch.Tensor] = {}
@@ -224,21 +225,14 @@ def _is_known(tensor: torch.Tensor) -> bool:
     return not isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)
 
 
-def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """Yields the tensors in nested dictionaries and lists, and those that tensors of other classes wrap."""
-    if isinstance(value, torch.Tensor):
-        if hasattr(value, "__tensor_flatten__"):
-            names, _ = value.__tensor_flatten__()
-            for name in names:
-                yield from _tensors_in(getattr(value, name))
-        else:
-            yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _tensors_in(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _tensors_in(inner)
+def _wrapped_in(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yields the tensors that a tensor of another class wraps, as of 8-bit states; else the tensor itself."""
+    if not hasattr(tensor, "__tensor_flatten__"):
+        yield tensor
+        return
+    names, _ = tensor.__tensor_flatten__()
+    for name in names:
+        yield from _wrapped_in(getattr(tensor, name))
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:

@@ -76,10 +76,15 @@ TEST(VirtualClock, CopiesOfOneDirectionFollowEachOther) {
   EXPECT_EQ(second.end, 15);
 }
 
-TEST(VirtualClock, TheLaterOfTwoCopiesThatMeetHasTheRestOfTheLink) {
+/// A byte takes one nanosecond in each direction alone; both together have that many bytes per second.
+Link link_of_both(double bytes_per_second) {
   Link link{{1e9, 0}, {1e9, 0}};
-  link.bidirectional_bytes_per_second = 1.5e9;
-  VirtualClock clock(link, false);
+  link.bidirectional_bytes_per_second = bytes_per_second;
+  return link;
+}
+
+TEST(VirtualClock, TheLaterOfTwoCopiesThatMeetHasTheRestOfTheLink) {
+  VirtualClock clock(link_of_both(1.5e9), false);
   EXPECT_EQ(clock.copy_out(100).end, 100);
   EXPECT_EQ(clock.copy_in(100).end, 100 + 50);  // half as fast until 100
   EXPECT_EQ(clock.copy_out(60).end, 150 + 35);  // half as fast from 100 to 150
@@ -89,17 +94,13 @@ TEST(VirtualClock, TheLaterOfTwoCopiesThatMeetHasTheRestOfTheLink) {
 }
 
 TEST(VirtualClock, ALinkThatOneDirectionFillsLetsTheOtherWait) {
-  Link link{{1e9, 0}, {1e9, 0}};
-  link.bidirectional_bytes_per_second = 1e9;
-  VirtualClock clock(link, false);
+  VirtualClock clock(link_of_both(1e9), false);
   clock.copy_out(100);
   EXPECT_EQ(clock.copy_in(10).end, 110);
 }
 
 TEST(VirtualClock, ALinkThatIsFastEnoughForBothDirectionsSlowsNone) {
-  Link link{{1e9, 0}, {1e9, 0}};
-  link.bidirectional_bytes_per_second = 2e9;
-  VirtualClock clock(link, false);
+  VirtualClock clock(link_of_both(2e9), false);
   clock.copy_out(100);
   EXPECT_EQ(clock.copy_in(100).end, 100);
 }
