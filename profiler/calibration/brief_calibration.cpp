@@ -32,16 +32,13 @@ class BriefSteps {
   /// Sets the costs in `result`, whose costs of copies are known.
   StepScript<void> run(BriefCalibration& result) {
     Calibration& costs = result.step.costs;
-    std::vector<StepResult> offloaded, marked;
+    std::vector<StepResult> offloaded, plain, marked;
     for (int i = 0; i < counts_.offloaded; ++i) offloaded.push_back(co_await measured(offload_));
+    for (int i = 0; i < counts_.plain; ++i) plain.push_back(co_await measured(plain_));
     for (int i = 0; i < counts_.marked; ++i) marked.push_back(co_await measured(marked_));
-    std::vector<Nanoseconds> times;
-    for (StepResult& step : marked) {
-      times.push_back(step.step_time_ns - step.exposed_ns);
-      result.marks.push_back(std::move(step.marks));
-    }
-    costs.step = summarize_measured(std::move(times));
-    costs.phases = summarize_phases(marked);
+    for (StepResult& step : marked) result.marks.push_back(std::move(step.marks));
+    if (!plain.empty()) plain.erase(plain.begin());
+    take_times(plain.empty() ? marked : plain, costs);
     take_copies(offloaded, result.step);
     const std::vector<Nanoseconds> usual = usual_stretches(result.marks);
     for (int i = 0; i < counts_.disturbed && !usual.empty(); ++i) {
@@ -59,6 +56,14 @@ class BriefSteps {
     StepResult step = co_await order;
     if (const auto apart = device_.core_to_core_ns()) core_to_core_.push_back(*apart);
     co_return step;
+  }
+
+  /// Takes the times of the step and of its phases from steps with nothing offloaded.
+  static void take_times(const std::vector<StepResult>& steps, Calibration& costs) {
+    std::vector<Nanoseconds> times;
+    for (const StepResult& step : steps) times.push_back(step.step_time_ns - step.exposed_ns);
+    costs.step = summarize_measured(std::move(times));
+    costs.phases = summarize_phases(steps);
   }
 
   /// Takes the times of copies, and of compute beside them, from steps with everything offloaded.
@@ -82,6 +87,7 @@ class BriefSteps {
   Device& device_;
   CalibrationSteps counts_;
   StepOrder offload_;
+  StepOrder plain_{.policy = preset_policy("keep")};
   StepOrder marked_{.policy = preset_policy("keep"), .recording = Recording::kMarks};
   std::vector<Nanoseconds> core_to_core_;
 };

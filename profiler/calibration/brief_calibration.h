@@ -19,8 +19,9 @@ struct BriefCalibration {
 
 /// Measures what `calibrate` measures, in the few steps of `steps`, by several measurements in each:
 ///
-/// - Marked steps give the times of the step, of its phases, and of each stretch from one hook (a pack or an
-///   unpack) to the next. On a GPU, the marks are events, and the steps include their cost.
+/// - Plain steps give the times of the step and of its phases.
+/// - Marked steps give the times of each stretch from one hook (a pack or an unpack) to the next. Without
+///   plain steps they give those of the step and its phases too.
 /// - A disturbed step consists of blocks of hooks. In turn, one block has concurrent copies, the next short
 ///   standstills, and the next a long one (standstills only if the host computes). The loss of a block is
 ///   its time beyond that of the same stretches in the marked steps. Blocks of one kind form a few samples,

@@ -20,7 +20,7 @@ namespace offprof {
 /// Time that a recording spends on the costs of offloading, which only predicted times depend on.
 enum class CalibrationEffort {
   kFull,   ///< as many rounds of steps as the accuracy of predicted times needs: seconds
-  kBrief,  ///< as few steps as for a training script (kBriefCalibration)
+  kBrief,  ///< as few steps as for a training script (brief_calibration)
 };
 
 /// A request of `offprof run` to the engine.

@@ -52,6 +52,7 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
       tracing_(tracing),
       locate_(std::move(locate)),
       budget_(budget_of_script({.calibrates = !device.known_link(),
+                                .computes_beside_host = !device.torch_device().is_cpu(),
                                 .traces = tracing != nullptr && tracing->is_on(),
                                 .searches = asks_for_recomputations(request_.run)})),
       source_{device_, progress_, [this] { return residents_; }, {}, budget_},

@@ -21,7 +21,8 @@ std::unique_ptr<Job> prepare_job(RunRequest request, Device& device, const Progr
   warm_up(*loaded, *trainer, device, progress);
 
   StepSource source{device, progress, [trainer = trainer.get()] { return trainer->residents(); }, {}};
-  if (request.calibration == CalibrationEffort::kBrief) source.budget.calibration = kBriefCalibration;
+  if (request.calibration == CalibrationEffort::kBrief)
+    source.budget.calibration = brief_calibration(!source.device.torch_device().is_cpu());
   if (offloader != nullptr) source.parameter_host_bytes = [offloader] { return offloader->host_bytes(); };
   StepGuide recorded = carry_out(record_run(source, request, transforms, offloader != nullptr, trace),
                                  [&](const StepOrder& order) { return trainer->run(order); });

@@ -7,13 +7,21 @@ namespace offprof {
 /// Numbers of steps of a brief calibration: see calibrate_briefly.
 struct CalibrationSteps {
   int offloaded = 0;  ///< with everything offloaded
+  /// with nothing offloaded and no marks; the first one only warms up, since the allocator has other blocks
+  /// after offloading. 0: the marked steps have the times of such steps
+  int plain = 0;
   int marked = 0;     ///< with nothing offloaded, marked at each pack and unpack
   int disturbed = 0;  ///< the same, with standstills and concurrent copies
 
-  constexpr int sum() const { return offloaded + marked + disturbed; }
+  constexpr int sum() const { return offloaded + plain + marked + disturbed; }
 };
 
-inline constexpr CalibrationSteps kBriefCalibration = {.offloaded = 3, .marked = 3, .disturbed = 1};
+/// Returns the steps of a brief calibration. A mark of the host is a look at its clock. A mark of a GPU is an
+/// event, which costs the host more than many a kernel takes.
+constexpr CalibrationSteps brief_calibration(bool computes_beside_host) {
+  return computes_beside_host ? CalibrationSteps{.offloaded = 1, .plain = 3, .marked = 1, .disturbed = 1}
+                              : CalibrationSteps{.offloaded = 3, .marked = 3, .disturbed = 1};
+}
 
 /// Numbers of steps that the stages of a run take, by kind and in their order. The defaults are those of a
 /// TorchScript module, whose steps cost nothing but time.
@@ -41,9 +49,10 @@ struct StepBudget {
 
 /// Properties of a recording on which the number of its steps depends.
 struct StepNeeds {
-  bool calibrates = false;  ///< the costs of the device are not known
-  bool traces = false;      ///< a GPU is traced: the kernels of a step are slow when they are traced first
-  bool searches = false;    ///< recompute steps are searched for
+  bool calibrates = false;            ///< the costs of the device are not known
+  bool computes_beside_host = false;  ///< a GPU
+  bool traces = false;    ///< a GPU is traced: the kernels of a step are slow when they are traced first
+  bool searches = false;  ///< recompute steps are searched for
 };
 
 /// Most steps of a training script that a recording takes, unless the user asks for more.
@@ -60,12 +69,13 @@ constexpr StepBudget budget_of_script(const StepNeeds& needs) {
   budget.measured = needs.calibrates ? 2 : 3;
   if (needs.calibrates) {
     budget.keep_after_dense = 0;  // the marked steps have to be like the recorded ones
-    budget.calibration = kBriefCalibration;
+    budget.calibration = brief_calibration(needs.computes_beside_host);
     budget.timeline_warmup = needs.traces ? 1 : 0;
     budget.timeline = 1;
   }
-  for (int* const less : {&budget.calibration.marked, &budget.measured, &budget.calibration.offloaded})
-    if (budget.sum() > kMostScriptSteps) --*less;
+  for (int* const less : {&budget.calibration.marked, &budget.measured, &budget.calibration.offloaded,
+                          &budget.calibration.plain})
+    if (budget.sum() > kMostScriptSteps && *less > 1) --*less;
   return budget;
 }
 
@@ -73,7 +83,9 @@ static_assert([] {
   for (const bool calibrates : {false, true})
     for (const bool traces : {false, true})
       for (const bool searches : {false, true})
-        if (budget_of_script({calibrates, traces, searches}).sum() > kMostScriptSteps) return false;
+        for (const bool computes_beside_host : {false, true})
+          if (budget_of_script({calibrates, computes_beside_host, traces, searches}).sum() > kMostScriptSteps)
+            return false;
   return true;
 }());
 
