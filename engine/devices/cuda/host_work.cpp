@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 namespace offprof {
 namespace {
@@ -39,6 +41,22 @@ bool is_recorded(const at::RecordFunction& op) {
   return std::any_of(inputs.begin(), inputs.end(), requires_gradient);
 }
 
+/// Returns how many random numbers the operator draws on the host. randn, rand, randint, dropout and the like
+/// call one of these.
+std::int64_t random_numbers_of(const at::RecordFunction& op) {
+  constexpr std::array<std::string_view, 6> kDraw = {"aten::normal_",      "aten::uniform_",
+                                                     "aten::random_",      "aten::bernoulli_",
+                                                     "aten::exponential_", "aten::randperm"};
+  const std::string_view name = op.name();
+  if (std::ranges::find(kDraw, name) == kDraw.end()) return 0;
+  // The result is the first argument, and the last one of `out` variants.
+  const auto inputs = op.inputs();
+  for (const c10::IValue* value : {inputs.data(), inputs.data() + inputs.size() - 1})
+    if (!inputs.empty() && value->isTensor() && value->toTensor().defined())
+      return value->toTensor().is_cpu() ? value->toTensor().numel() : 0;
+  return 0;
+}
+
 }  // namespace
 
 bool is_python_process() {
@@ -50,9 +68,10 @@ bool is_python_process() {
 void HostWorkTeller::begin_op(const at::RecordFunction& op) {
   const bool is_outermost = running.ops++ == 0 && running.nodes == 0 && !is_below_autograd();
   if (running.nodes == 0 && std::this_thread::get_id() != program_) return;
-  gpu_.spend_host_time(HostWork::kOperator);
-  if (is_outermost) gpu_.spend_host_time(HostWork::kPythonCall);
-  if (is_recorded(op)) gpu_.spend_host_time(HostWork::kRecording);
+  gpu_.spend_host_time(HostWork::kOperator, 1);
+  if (is_outermost) gpu_.spend_host_time(HostWork::kPythonCall, 1);
+  if (is_recorded(op)) gpu_.spend_host_time(HostWork::kRecording, 1);
+  if (const std::int64_t drawn = random_numbers_of(op)) gpu_.spend_host_time(HostWork::kRandomNumber, drawn);
 }
 
 void HostWorkTeller::end_op() {
@@ -61,7 +80,7 @@ void HostWorkTeller::end_op() {
 
 void HostWorkTeller::begin_node() {
   ++running.nodes;
-  gpu_.spend_host_time(HostWork::kNode);
+  gpu_.spend_host_time(HostWork::kNode, 1);
 }
 
 void HostWorkTeller::end_node() {

@@ -1,5 +1,6 @@
 #include "engine/devices/cuda/op_observer.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
@@ -85,19 +86,30 @@ bool reads_again(const at::RecordFunction& op, std::size_t argument) {
   return !is_result && have_the_same_elements(inputs[argument].toTensor(), inputs[argument - 1].toTensor());
 }
 
-/// Returns true for attention with a causal mask. The arguments are those of native_functions.yaml.
-bool is_causal(const at::RecordFunction& op) {
+/// Notes which positions attention leaves out. The arguments are those of native_functions.yaml.
+void note_mask(const at::RecordFunction& op, OpCall& call) {
   constexpr std::int64_t kNoMask = 0;  // at::sdp::CustomMaskType
-  if (std::string_view(op.name()).find("_attention") == std::string_view::npos) return false;
+  if (call.name.find("_attention") == std::string_view::npos) return;
   const auto schema = op.operator_schema();
-  if (!schema) return false;
+  if (!schema) return;
   const auto inputs = op.inputs();
   for (std::size_t i = 0; i < std::min(inputs.size(), schema->arguments().size()); ++i) {
     const std::string& name = schema->arguments()[i].name();
-    if (name == "is_causal" && inputs[i].isBool()) return inputs[i].toBool();
-    if (name == "custom_mask_type" && inputs[i].isInt()) return inputs[i].toInt() != kNoMask;
+    if (name == "is_causal" && inputs[i].isBool()) call.is_causal = inputs[i].toBool();
+    if (name == "custom_mask_type" && inputs[i].isInt()) call.is_causal = inputs[i].toInt() != kNoMask;
+    if (name == "attn_bias" && inputs[i].isTensor())
+      call.has_mask = inputs[i].toTensor().defined() && inputs[i].toTensor().numel() > 0;
   }
-  return false;
+}
+
+/// Returns true if the program allows tf32 for a product or convolution of float32 operands
+/// (torch.backends.cuda.matmul, torch.backends.cudnn).
+bool uses_tf32(const OpCall& call) {
+  if (call.operands.empty() || call.operands.front().dtype != "float32") return false;
+  const OpKind kind = kind_of(call.name);
+  if (kind != OpKind::kProduct && kind != OpKind::kConvolution) return false;
+  const auto op = kind == OpKind::kProduct ? at::Float32Op::MATMUL : at::Float32Op::CONV;
+  return at::globalContext().float32Precision(at::Float32Backend::CUDA, op) == at::Float32Precision::TF32;
 }
 
 /// Returns of how many of input and weight a convolution's backward is asked for the gradient.
@@ -123,7 +135,8 @@ OpCall describe_call(const at::RecordFunction& op) {
     add_operands(call, inputs[i]);
     if (reads_again(op, i)) call.operands.back().bytes = 0;
   }
-  call.is_causal = is_causal(op);
+  note_mask(op, call);
+  call.uses_tf32 = uses_tf32(call);
   call.gradients = convolution_gradients(op);
   return call;
 }

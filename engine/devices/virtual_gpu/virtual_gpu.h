@@ -72,8 +72,8 @@ struct LaunchTimes {
 class GpuOperators {
  public:
   virtual ~GpuOperators() = default;
-  /// Advances the host's clock by the time of that work.
-  virtual void spend_host_time(HostWork work) = 0;
+  /// Advances the host's clock by the time of that work, which it does `times` times.
+  virtual void spend_host_time(HostWork work, std::int64_t times) = 0;
   /// Begins an operator: kernels launched until end_op belong to it. Operators nest. `op` must live until
   /// end_op.
   virtual void begin_op(const OpCall& op) = 0;

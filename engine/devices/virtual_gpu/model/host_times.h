@@ -6,11 +6,12 @@ namespace offprof {
 
 /// Work of the host for the operators of a Python program.
 enum class HostWork {
-  kOperator,    ///< PyTorch's dispatcher finds the operator and runs it; those that it calls are others
-  kPythonCall,  ///< the program gets to the operator and calls it
-  kRecording,   ///< autograd makes the operator's node for backward
-  kNode,        ///< autograd runs a node in backward
-  kLaunch       ///< the operator takes memory and prepares a launch, beside DeviceProfile::launch_ns
+  kOperator,     ///< PyTorch's dispatcher finds the operator and runs it; those that it calls are others
+  kPythonCall,   ///< the program gets to the operator and calls it
+  kRecording,    ///< autograd makes the operator's node for backward
+  kNode,         ///< autograd runs a node in backward
+  kLaunch,       ///< the operator takes memory and prepares a launch, beside DeviceProfile::launch_ns
+  kRandomNumber  ///< PyTorch's generator of the CPU draws a number for a tensor in host memory
 };
 
 /// Time of each HostWork.
@@ -20,6 +21,7 @@ struct HostTimes {
   Nanoseconds recording_ns = 0;
   Nanoseconds node_ns = 0;
   Nanoseconds launch_ns = 0;
+  Nanoseconds random_number_ns = 0;
 
   Nanoseconds of(HostWork work) const {
     switch (work) {
@@ -33,6 +35,8 @@ struct HostTimes {
         return node_ns;
       case HostWork::kLaunch:
         return launch_ns;
+      case HostWork::kRandomNumber:
+        return random_number_ns;
     }
     return 0;
   }

@@ -50,8 +50,12 @@ constexpr AttentionRates kFlash = {0.84, 0.83, 150, 500};
 /// cuDNN's kernels, which PyTorch chooses on compute capability 9.0 and 10.0, and efficient attention in
 /// float32. From cuDNN 9.19 and PyTorch 2.11 on an H100 (traces/recorded/h100/kernels.csv), as are their
 /// shares of what matrix products reach.
-constexpr AttentionRates kCudnn = {0.75, 0.76, 150, 850}, kFloat32 = {1, 1, 400, 400};
+constexpr AttentionRates kCudnn = {0.75, 0.76, 150, 850}, kFloat32 = {1, 1, 250, 400};
 constexpr double kCudnnOfProducts = 0.89, kFloat32OfProducts = 0.75;
+
+/// Share of their speed that cuDNN's kernels reach if they add a mask to the scores. From GPT-2 and Llama of
+/// transformers 4.57 on an H100, with masks of all pairs of positions.
+constexpr double kMaskedForward = 0.54, kMaskedBackward = 0.73;
 
 /// Returns the share of the peak, from that of long sequences at width 128.
 double attention_share(double of_long, const AttentionRates& rates, const AttentionShape& shape) {
@@ -70,8 +74,10 @@ double attention_share(const DeviceProfile& profile, const OpWork& work) {
   const AttentionShape& shape = *work.attention;
   if (!has_16_bits(work))
     return attention_share(profile.compute_efficiency * kFloat32OfProducts, kFloat32, shape);
-  return shape.is_cudnn ? attention_share(profile.compute_efficiency * kCudnnOfProducts, kCudnn, shape)
-                        : attention_share(profile.attention_efficiency, kFlash, shape);
+  if (!shape.is_cudnn) return attention_share(profile.attention_efficiency, kFlash, shape);
+  const double masked = shape.is_backward ? kMaskedBackward : kMaskedForward;
+  return attention_share(profile.compute_efficiency * kCudnnOfProducts, kCudnn, shape) *
+         (shape.has_mask ? masked : 1);
 }
 
 /// Share of what matrix products reach of the same size. Parts of images are gathered while they are
@@ -84,12 +90,14 @@ double convolution_share(const DeviceProfile& profile, const ConvolutionShape& s
 }
 
 /// Operations in a second of a product whose 16-bit operands threads load a few elements at a time, since
-/// their rows are not aligned to 16 bytes. A tile of 128 x 128 does 128 operations with each element that it
-/// loads. cuBLAS 13's kernels on an H100 load 1.5 times as many elements in a cycle as elementwise kernels.
+/// their rows are not aligned to 16 bytes. cuBLAS 13 has tiles of 128 x 128 if the rows of the result are not
+/// aligned, and of 256 x 128 otherwise, which do 128 and 171 operations with each element that they load. On
+/// an H100 they load 2.1 times as many elements in a cycle as elementwise kernels.
 double unaligned_rate(const DeviceProfile& profile, const ProductShape& product) {
-  constexpr double kOperationsOfElement = 128, kOfElementwise = 1.5;
+  constexpr double kOperationsOfSquare = 128, kOperationsOfWide = 171, kOfElementwise = 2.1;
+  const bool is_wide = std::fmod(product.columns, static_cast<double>(ProductShape{}.aligned_elements)) == 0;
   return profile.multiprocessors * profile.clock_khz * 1e3 * profile.elements_per_cycle * kOfElementwise *
-         static_cast<double>(product.aligned_elements) * kOperationsOfElement;
+         static_cast<double>(product.aligned_elements) * (is_wide ? kOperationsOfWide : kOperationsOfSquare);
 }
 
 double product_share(const DeviceProfile& profile, const OpWork& work) {
@@ -115,6 +123,21 @@ double resident_blocks(const DeviceProfile& profile, const KernelLaunch& launch)
   const double fitting =
       std::clamp(by_threads, 1.0, static_cast<double>(profile.max_blocks_per_multiprocessor));
   return std::min(launch.blocks(), fitting * profile.multiprocessors);
+}
+
+/// Returns the time of the kernel's waits, in each wave of resident blocks.
+double wait_seconds(const DeviceProfile& profile, const KernelLaunch& launch, const KernelWork& kernel) {
+  if (kernel.waits_of_block == 0) return 0;
+  const double waves = launch.blocks() / resident_blocks(profile, launch);
+  return kernel.waits_of_block * waves * static_cast<double>(profile.memory_latency_ns) /
+         kNanosecondsPerSecond;
+}
+
+/// Returns the share of a product's traffic that its operations do not hide: a tile is written once all of
+/// its operations are done, of which there are few if the inner dimension is short.
+double exposed_share(const ProductShape& product) {
+  constexpr double kAllExposed = 64;  // inner dimension; of batched products on an H100
+  return std::min(1.0, kAllExposed / std::max(product.inner, 1.0));
 }
 
 /// Returns the share of second reads that the L2 cache answers, given what resident blocks use as a multiple
@@ -172,12 +195,14 @@ double reorder_seconds(const DeviceProfile& profile, const ConvolutionShape& sha
 
 Nanoseconds modelled_time(const DeviceProfile& profile, const KernelLaunch& launch,
                           const KernelWork& kernel) {
-  const double loads = kernel.dependent_loads * static_cast<double>(profile.memory_latency_ns);
-  double seconds = std::max({compute_seconds(profile, kernel.work), memory_seconds(profile, launch, kernel),
-                             element_seconds(profile, launch, kernel)});
+  const double by_compute = compute_seconds(profile, kernel.work);
+  const double by_memory = memory_seconds(profile, launch, kernel) + wait_seconds(profile, launch, kernel);
+  double seconds = std::max({by_compute, by_memory, element_seconds(profile, launch, kernel)});
+  if (kernel.work.product) seconds += exposed_share(*kernel.work.product) * std::min(by_compute, by_memory);
   if (kernel.work.convolution) seconds += reorder_seconds(profile, *kernel.work.convolution);
-  const double work_ns = std::max(seconds * kNanosecondsPerSecond, loads);
-  return std::min(profile.kernel_ns + to_whole(work_ns), kLongestMeasured);
+  const double loads_ns = kernel.dependent_loads * static_cast<double>(profile.memory_latency_ns);
+  return std::min(profile.kernel_ns + to_whole(std::max(seconds * kNanosecondsPerSecond, loads_ns)),
+                  kLongestMeasured);
 }
 
 KernelCost::KernelCost(DeviceProfile profile, KernelTimes recorded)

@@ -15,11 +15,6 @@ Bytes bytes_of(const OpCall& op, std::size_t operand) {
   return operand < op.operands.size() ? op.operands[operand].bytes : 0;
 }
 
-double rows_of(const OpCall& op, std::size_t operand) {
-  if (operand >= op.operands.size() || op.operands[operand].sizes.empty()) return 0;
-  return static_cast<double>(op.operands[operand].sizes.front());
-}
-
 double elements_of(const OperandShape& operand) {
   double elements = 1;
   for (const std::int64_t size : operand.sizes) elements *= static_cast<double>(size);
@@ -163,11 +158,67 @@ Work by_channels(std::size_t inputs, Bytes passes) {
   };
 }
 
-/// One block whose threads go through the targets together; each takes `loads` dependent loads for one.
-Work targets_by_one_block(std::size_t target, double loads) {
+/// Threads that go through the targets together; each takes `loads` dependent loads for one.
+Work over_targets(std::size_t target, double loads) {
   return [=](const KernelLaunch& launch, const OpCall& op, Bytes) {
     KernelWork kernel;
-    kernel.dependent_loads = std::ceil(rows_of(op, target) / launch.threads_per_block()) * loads;
+    if (target < op.operands.size())
+      kernel.dependent_loads =
+          std::ceil(elements_of(op.operands[target]) / (launch.blocks() * launch.threads_per_block())) *
+          loads;
+    return kernel;
+  };
+}
+
+/// Softmax along a dimension that is not the last one: a thread goes through the dimension in each of
+/// `passes`, and has two loads on the way (cunn_SpatialSoftMaxForward). If few threads have a long way, they
+/// take most of the time.
+Work along_dimension(std::size_t inputs, double passes) {
+  return [=](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+    constexpr double kLoadsOnTheWay = 2;  // on an H100
+    KernelWork kernel = row_passes(inputs, inputs, static_cast<Bytes>(passes - 1))(launch, op, allocated);
+    kernel.has_unknown_launch = true;
+    if (!op.operands.empty())
+      kernel.dependent_loads = passes * elements_of(op.operands.front()) /
+                               (launch.blocks() * launch.threads_per_block()) / kLoadsOnTheWay;
+    return kernel;
+  };
+}
+
+/// Wraps `work` on rows: before a block writes, it waits for its row, and its threads for each other's sums.
+/// An RMS norm has one sum; a layer norm has moments, which are exchanged in steps. Waits are those of an
+/// H100.
+Work with_waits(double of_layer_norm, Work work) {
+  constexpr double kOfRmsNorm = 1;
+  return
+      [of_layer_norm, work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+        const bool is_rms_norm = op.name.find("rms_norm") != std::string_view::npos;
+        KernelWork kernel = work(launch, op, allocated);
+        kernel.waits_of_block = is_rms_norm ? kOfRmsNorm : of_layer_norm;
+        return kernel;
+      };
+}
+
+/// Sums of the columns of (gradient, input). Few blocks go through many rows, and a thread has loaded some
+/// elements ahead. Numbers are those of an H100.
+KernelWork sums_of_columns(const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+  constexpr double kShare = 0.7, kElementsOnTheWay = 4.5;
+  KernelWork kernel = at_least(kShare, reading(2))(launch, op, allocated);
+  kernel.single_elements_on_the_way = kShare * kElementsOnTheWay;
+  kernel.has_unknown_launch = true;
+  return kernel;
+}
+
+/// Convolution of each channel by a filter of its own. For each element of operand `counted`, a product with
+/// each element of a filter, which is of operand `weight`, takes `share` of the time of an elementwise
+/// kernel.
+Work depthwise(std::size_t counted, std::size_t weight, double share) {
+  return [=](const KernelLaunch&, const OpCall& op, Bytes allocated) {
+    KernelWork kernel{.work = {.bytes = work_of(op, allocated).bytes}, .has_unknown_launch = true};
+    if (op.operands.size() <= weight || op.operands[weight].sizes.empty()) return kernel;
+    const double filter =
+        elements_of(op.operands[weight]) / static_cast<double>(op.operands[weight].sizes.front());
+    kernel.single_elements = share * filter * elements_of(op.operands[counted]);
     return kernel;
   };
 }
@@ -186,21 +237,29 @@ const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
       {"softmax_warp_backward", gradient_of_softmax(0)},
       {"cunn_SoftMaxBackwardSmem", gradient_of_softmax(0)},
       {"cunn_SoftMaxBackward", gradient_of_softmax(1)},
-      {"nll_loss_forward_reduce_cuda_kernel_2d", targets_by_one_block(1, 2)},
-      {"nll_loss_backward_reduce_cuda_kernel_2d", targets_by_one_block(2, 1)},
+      // Forward has three passes: the maximum, the sum, and the result; backward has two: the sum, and the
+      // result.
+      {"cunn_SpatialSoftMaxForward", along_dimension(1, 3)},
+      {"cunn_SpatialSoftMaxBackward", along_dimension(2, 2)},
+      {"nll_loss_forward_reduce_cuda_kernel_2d", over_targets(1, 2)},
+      {"nll_loss_backward_reduce_cuda_kernel_2d", over_targets(2, 1)},
+      {"nll_loss2d_forward_kernel", over_targets(1, 2)},
+      {"nll_loss2d_forward_no_reduce_kernel", over_targets(1, 2)},
+      {"nll_loss2d_backward_kernel", over_targets(2, 1)},
+      {"nll_loss2d_backward_no_reduce_kernel", over_targets(2, 1)},
       // Moments, then the result.
-      {"vectorized_layer_norm_kernel", at_least(0.75, row_passes(1, 1, 1))},
+      {"vectorized_layer_norm_kernel", with_waits(3, at_least(0.75, row_passes(1, 1, 1)))},
       {"vectorized_rms_norm_kernel", at_least(0.75, row_passes(1, 1, 1))},
       {"RowwiseMomentsCUDAKernel", at_least(1.2, reading(1))},
       {"LayerNormForwardCUDAKernel", one_pass(1)},
       // (gradient, input): both for their sums and for the result.
       {"layer_norm_grad_input_kernel", gradient_of_normalized},
-      {"layer_norm_grad_input_kernel_vectorized", at_least(1.05, gradient_of_normalized)},
+      {"layer_norm_grad_input_kernel_vectorized", with_waits(2, at_least(1.05, gradient_of_normalized))},
       {"ComputeInternalGradientsCUDAKernel", reading_singly(2)},
       {"GammaBetaBackwardSimpleCUDAKernel", reading(2)},
       {"GammaBetaBackwardCUDAKernel", reading(2)},
       {"GammaBetaBackwardCUDAKernel_32x32", reading(2)},
-      {"GammaBetaBackwardCUDAKernelTemplate", at_least(0.7, reading(2))},
+      {"GammaBetaBackwardCUDAKernelTemplate", sums_of_columns},
       {"cuComputePartGradGammaBeta", reading(2)},
       // Moments, then the result; one block for each channel.
       {"batch_norm_collect_statistics_kernel", of_batch_norm(reading_singly(1))},
@@ -212,6 +271,11 @@ const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
       // An output looks at each input below it, and in backward, an input at each output above it.
       {"max_pool_forward_nchw", element_passes(1, 0, 1)},
       {"max_pool_backward_nchw", element_passes(3, 1, 3)},
+      // Shares are those of an H100, with filters of 3 x 3.
+      {"conv_depthwise2d_forward_kernel", depthwise(0, 1, 0.25)},
+      {"conv_depthwise2d_forward_kernel_generic", depthwise(0, 1, 0.25)},
+      {"conv_depthwise2d_backward_kernel", depthwise(1, 2, 0.7)},
+      {"conv_depthwise2d_grad_weight_kernel", depthwise(0, 2, 0.5)},
       {"reduce_kernel", reduction},
       {"CatArrayBatchedCopy", concatenation},
       {"multi_tensor_apply_kernel", chunks_of_lists}};

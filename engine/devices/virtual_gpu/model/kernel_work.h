@@ -20,6 +20,9 @@ struct KernelWork {
   /// which a thread has loaded and not stored yet; 0: enough to keep the multiprocessors busy
   double single_elements_on_the_way = 0;
   double dependent_loads = 0;  ///< loads that the slowest thread makes one after the other
+  /// Waits of a block, one after the other, each as long as a load. The memory has nothing to do meanwhile,
+  /// since blocks that begin together wait together.
+  double waits_of_block = 0;
   /// the launch sizes say nothing about the number of threads: the kernels of a library, or of a whole
   /// operator
   bool has_unknown_launch = false;
@@ -31,9 +34,9 @@ struct KernelWork {
 /// Kernels of PyTorch whose passes over memory were read in their sources (aten/src/ATen/native/cuda, version
 /// 2.11) have work of their own: softmax (SoftMax.cu, PersistentSoftmax.cuh), layer norm
 /// (layer_norm_kernel.cu), group norm (group_norm_kernel.cu), batch norm (Normalization.cuh), max pooling
-/// (DilatedMaxPool2d.cu), the negative log-likelihood loss (Loss.cu), operators on lists
-/// (MultiTensorApply.cuh). For any other kernel, the work of the operator belongs to its first launch, and
-/// the later ones have none.
+/// (DilatedMaxPool2d.cu), convolutions of single channels (DepthwiseConv2d.cu), the negative log-likelihood
+/// loss (Loss.cu, NLLLoss2d.cu), operators on lists (MultiTensorApply.cuh). For any other kernel, the work of
+/// the operator belongs to its first launch, and the later ones have none.
 KernelWork work_of_kernel(const KernelLaunch& launch, const OpCall& op, Bytes allocated, bool first);
 
 }  // namespace offprof

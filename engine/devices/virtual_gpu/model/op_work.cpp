@@ -159,6 +159,7 @@ void count_attention(const Attention& attention, const OpCall& op, OpWork& work)
                     .width = key_width,
                     .is_causal = op.is_causal,
                     .is_backward = attention.query > 0,
+                    .has_mask = op.has_mask,
                     .is_cudnn = op.name.find("cudnn") != std::string_view::npos};
 }
 
@@ -293,7 +294,6 @@ std::optional<ConvolutionShape> convolution_shape(const OpCall& op, double flops
 void count_convolution(const OpCall& op, double flops, OpWork& work) {
   work.flops = flops;
   work.tensor_cores = true;
-  if (work.dtype == "float32") work.dtype = "tf32";
   work.convolution = convolution_shape(op, flops);
   if (op.name.ends_with("_backward") && op.gradients > 1) work.bytes += op.operands.front().bytes;
 }
@@ -331,6 +331,7 @@ OpKind kind_of(std::string_view name) {
 OpWork work_of(const OpCall& op, Bytes allocated) {
   OpWork work{.bytes = traffic_of(op, allocated)};
   if (!op.operands.empty()) work.dtype = op.operands.front().dtype;
+  if (op.uses_tf32 && work.dtype == "float32") work.dtype = "tf32";
   if (const auto found = products().find(op.name); found != products().end()) {
     if (const auto shape = found->second(op)) count_product(*shape, work);
   } else if (const auto conv = convolutions().find(op.name); conv != convolutions().end()) {

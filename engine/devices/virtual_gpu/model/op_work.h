@@ -34,6 +34,8 @@ struct OpCall {
   std::size_t list_length =
       0;                   ///< tensors of its first list, for operators on lists (`_foreach_`, `_fused_`)
   bool is_causal = false;  ///< attention in which no position sees a later one
+  bool has_mask = false;   ///< attention that adds a tensor to its scores
+  bool uses_tf32 = false;  ///< a product or convolution: float32 operands may be rounded to tf32
   /// of a convolution's backward: of how many of its input and its weight the gradient is asked for
   double gradients = 2;
   /// allocations within it do not count for the operator around it: it is none of the program
@@ -54,6 +56,7 @@ struct AttentionShape {
   double positions = 0;  ///< of keys
   double width = 0;      ///< of a query of one head
   bool is_causal = false, is_backward = false;
+  bool has_mask = false;  ///< a tensor, which says nothing about what need not be computed
   bool is_cudnn = false;  ///< by cuDNN's kernels
 };
 
@@ -92,8 +95,8 @@ OpKind kind_of(std::string_view name);
 /// A product of [m,k] and [k,n] takes 2 m k n operations: one multiplication and one addition each. A
 /// convolution takes 2 for each pair of an output element and an element of one filter. Attention takes 2
 /// products (its backward 5, as counted by Dao 2023, "FlashAttention-2") over all pairs of positions, or half
-/// of them if it is causal; other masks are not known. float32 is computed as float32 in matrix products and
-/// as tf32 in convolutions, which are PyTorch's defaults (docs, "CUDA semantics", TensorFloat-32). All other
+/// of them if it is causal; other masks are computed in full. float32 is computed as tf32 if the call allows
+/// that. All other
 /// operators move memory: each operand once, the allocated bytes, and, for in-place operators, the bytes that
 /// they write.
 OpWork work_of(const OpCall& op, Bytes allocated);

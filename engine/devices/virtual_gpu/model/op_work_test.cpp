@@ -62,19 +62,15 @@ TEST(OpWork, LinearTransposesItsWeight) {
   EXPECT_EQ(work_of(op, 0).flops, 2 * 2 * 3 * 5 * 7);
 }
 
-TEST(OpWork, Float32IsTf32OnlyInConvolutions) {
-  EXPECT_EQ(work_of({"aten::mm", {tensor("float32", {3, 5}), tensor("float32", {5, 7})}}, 0).dtype,
-            "float32");
-  EXPECT_EQ(
-      work_of({"aten::cudnn_convolution", {tensor("float32", {1, 2, 8, 8}), tensor("float32", {4, 2, 3, 3})}},
-              0)
-          .dtype,
-      "tf32");
-  EXPECT_EQ(
-      work_of({"aten::cudnn_convolution", {tensor("float16", {1, 2, 8, 8}), tensor("float16", {4, 2, 3, 3})}},
-              0)
-          .dtype,
-      "float16");
+TEST(OpWork, Float32IsTf32IfTheProgramAllowsIt) {
+  OpCall product{"aten::mm", {tensor("float32", {3, 5}), tensor("float32", {5, 7})}};
+  EXPECT_EQ(work_of(product, 0).dtype, "float32");
+  product.uses_tf32 = true;
+  EXPECT_EQ(work_of(product, 0).dtype, "tf32");
+  OpCall convolution{"aten::cudnn_convolution",
+                     {tensor("float16", {1, 2, 8, 8}), tensor("float16", {4, 2, 3, 3})}};
+  convolution.uses_tf32 = true;
+  EXPECT_EQ(work_of(convolution, 0).dtype, "float16");
 }
 
 TEST(OpWork, AConvolutionUsesAFilterPerOutputElement) {

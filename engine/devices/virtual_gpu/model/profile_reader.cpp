@@ -118,8 +118,12 @@ std::vector<Field> all_fields() {
         }}});
   add({host_time("operator_ns", &HostTimes::operator_ns),
        host_time("python_call_ns", &HostTimes::python_call_ns),
-       host_time("recording_ns", &HostTimes::recording_ns), host_time("node_ns", &HostTimes::node_ns),
-       host_time("launch_ns", &HostTimes::launch_ns)});
+       host_time("recording_ns", &HostTimes::recording_ns),
+       host_time("node_ns", &HostTimes::node_ns),
+       host_time("launch_ns", &HostTimes::launch_ns),
+       {.path = "host.random_number_ns",
+        .read = host_time("random_number_ns", &HostTimes::random_number_ns).read,
+        .is_optional = true}});
   add(link_fields("d2h", &Link::d2h));
   add(link_fields("h2d", &Link::h2d));
   add({{.path = "link.bidirectional_bytes_per_second",

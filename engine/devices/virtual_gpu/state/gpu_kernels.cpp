@@ -45,9 +45,9 @@ int GpuKernels::capability() const {
          state_.options.profile.compute_capability_minor;
 }
 
-void GpuKernels::spend_host_time(HostWork work) {
+void GpuKernels::spend_host_time(HostWork work, std::int64_t times) {
   const GpuLock lock(state_.mutex);
-  state_.time.advance_host(state_.options.profile.host.of(work));
+  state_.time.advance_host(times * state_.options.profile.host.of(work));
 }
 
 void GpuKernels::begin_op(const OpCall& op) {

@@ -35,7 +35,7 @@ class GpuKernels {
   std::string code_problem();
 
   /// See GpuOperators.
-  void spend_host_time(HostWork work);
+  void spend_host_time(HostWork work, std::int64_t times);
   /// Begins or ends an operator of the calling thread.
   void begin_op(const OpCall& op);
   void end_op();

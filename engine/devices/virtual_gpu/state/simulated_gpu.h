@@ -48,7 +48,7 @@ class SimulatedGpu final : public VirtualGpu {
   void set_memory_limit(Bytes bytes) override { memory_.set_limit(bytes); }
   Bytes context_bytes() const override { return state_.options.profile.context_bytes; }
   Bytes used_bytes() const override { return memory_.used_bytes(); }
-  void spend_host_time(HostWork work) override { kernels_.spend_host_time(work); }
+  void spend_host_time(HostWork work, std::int64_t times) override { kernels_.spend_host_time(work, times); }
   void begin_op(const OpCall& op) override { kernels_.begin_op(op); }
   void end_op() override { kernels_.end_op(); }
   void block_allocated(const void* block, Bytes bytes, void* stream) override;

@@ -330,13 +330,17 @@ TEST_F(SimulatedGpuTest, CountsLaunchesByTheSourceOfTheirTime) {
 TEST_F(SimulatedGpuTest, OperatorsOfPythonTakeTheHostsTime) {
   VirtualGpuOptions options = small_gpu();
   options.profile.launch_ns = 5;
-  options.profile.host = {
-      .operator_ns = 10, .python_call_ns = 200, .recording_ns = 3000, .node_ns = 40000, .launch_ns = 500000};
+  options.profile.host = {.operator_ns = 10,
+                          .python_call_ns = 200,
+                          .recording_ns = 3000,
+                          .node_ns = 40000,
+                          .launch_ns = 500000,
+                          .random_number_ns = 6000000};
   gpu.configure(options);
-  gpu.spend_host_time(HostWork::kOperator);
-  gpu.spend_host_time(HostWork::kPythonCall);
-  gpu.spend_host_time(HostWork::kRecording);
-  gpu.spend_host_time(HostWork::kNode);
+  gpu.spend_host_time(HostWork::kOperator, 1);
+  gpu.spend_host_time(HostWork::kPythonCall, 1);
+  gpu.spend_host_time(HostWork::kRecording, 1);
+  gpu.spend_host_time(HostWork::kNode, 1);
   EXPECT_EQ(gpu.host_time(), 43210);
   launch();  // outside of operators
   EXPECT_EQ(gpu.host_time(), 43215);
@@ -349,6 +353,8 @@ TEST_F(SimulatedGpuTest, OperatorsOfPythonTakeTheHostsTime) {
   launch();
   gpu.end_op();
   EXPECT_EQ(gpu.host_time(), 543225);
+  gpu.spend_host_time(HostWork::kRandomNumber, 2);
+  EXPECT_EQ(gpu.host_time(), 12'543'225);
 }
 
 /// Runs an operator within which another one allocates 16 MiB. Returns the time of the outer one's kernel.
