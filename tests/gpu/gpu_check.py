@@ -64,7 +64,7 @@ MODELS = {
 # A model whose memory is nearly all activations: a stack of transformer blocks with a large batch, trained with SGD,
 # which has no state.
 BLOCK_STACK = (
-    "llama", "--batch 64 --seq 1024 --layers 2 --width 1024 --heads 16 --kv-heads 4 --ffn 2752", "--batch 2 --layers 2",
+    "llama", "--batch 32 --seq 1024 --layers 2 --width 1024 --heads 16 --kv-heads 4 --ffn 2752", "--batch 2 --layers 2",
 )  # fmt: skip
 # A step of this model writes a tenth of a GiB to the disk, and a run has about fifty such steps.
 DISK_MODEL = ("transformer", "--batch 2 --seq 256 --layers 4 --width 512 --heads 8", "--batch 2 --layers 2")
@@ -282,7 +282,7 @@ class Job:
     def against_trl(self, check):
         """Compares our engine with TRL's rules at the same threshold and stash."""
         model = self.made("block_stack", *BLOCK_STACK)
-        common = ("run", model, "--device", self.options.device, "--optimizer", "sgd")
+        common = ("run", model, "--device", self.options.device, "--optimizer", "sgd", "--calibration", "brief")
         trl = self.offprof(*common, "--policy", "trl")["measured"]
         ours = self.offprof(*common, "--threshold", "1KiB", "--stash", "5")["measured"]
         for key, bound in (("device_peak_bytes", 0.8), ("step_time_ns", 0.9)):
