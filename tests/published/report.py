@@ -34,7 +34,7 @@ from ranges import ROOT, report_ranges
 
 PROFILES = ROOT / "engine/devices/virtual_gpu/model/profiles"
 A100 = PROFILES / "a100-80gb.json"
-WRITTEN_SHARE = 0.54
+WRITTEN_SHARE = 0.42
 OLD_THREADS, NEW_THREADS = 32, 1024
 
 NEAR, FAR = 0.2, 0.4
