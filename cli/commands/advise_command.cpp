@@ -19,6 +19,7 @@
 #include "cli/reports/advice/world_report.h"
 #include "cli/reports/next_command.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
+#include "simulator/advisor/compiled_graph.h"
 #include "simulator/steps/trace_steps.h"
 #include "traces/base/error.h"
 #include "traces/format/policy_io.h"
@@ -222,6 +223,7 @@ class AdviseCommand : public Subcommand {
     if (std::string inexactness = TraceSteps(*recorder.plain_trace()).inexactness(preset_policy("keep"));
         !inexactness.empty())
       notes.push_back(std::move(inexactness));
+    note_compiled_graph(*recorder.plain_trace(), notes);
     if (const std::string& failure = recorder.confirmation_failure(); !failure.empty())
       notes.push_back("a run that was to confirm a way failed: " + failure);
     if (program_.is_script())
@@ -229,6 +231,21 @@ class AdviseCommand : public Subcommand {
           "layer slices and parameter offload change the program, so that they are compared for TorchScript "
           "modules only");
     return notes;
+  }
+
+  /// Adds why offloading lowers the peak of a program little that is compiled as one graph, and what would
+  /// help.
+  static void note_compiled_graph(const Trace& plain, std::vector<std::string>& notes) {
+    constexpr double kMuch = 0.5;
+    const double share = share_of_compiled_graph(plain.program);
+    if (share <= kMuch) return;
+    notes.push_back(fmt::format(
+        "torch.compile made one graph that takes back {:.0f}% of the saved tensors at once, when its "
+        "backward "
+        "begins, so that offloading lowers the peak little, and modules within it cannot be checkpointed: "
+        "compile the repeated modules instead of the whole model (for block in model.blocks: "
+        "block.compile())",
+        100 * share));
   }
 
   ExitStatus advise_traces(Context& context) {
@@ -241,6 +258,7 @@ class AdviseCommand : public Subcommand {
     report.notes.emplace_back(
         "configurations other than those of the traces were not tried; with a program in place of traces, "
         "advise records them");
+    note_compiled_graph(report.plain, report.notes);
     report.peak_flops = peak_flops(report.plain.environment.device);
     const Way& way = report.advice.recommended();
     report.instructions.run = run_with_policy(recorder.trace_of(way.configuration),
