@@ -6,6 +6,7 @@
 #include "profiler/calibration/call_costs.h"
 #include "profiler/calibration/disturbances.h"
 #include "profiler/calibration/disturbed_step.h"
+#include "traces/base/check.h"
 
 namespace offprof {
 namespace {
@@ -31,6 +32,7 @@ class BriefSteps {
 
   /// Sets the costs in `result`, whose costs of copies are known.
   StepScript<void> run(BriefCalibration& result) {
+    OFFPROF_CHECK(counts_.plain != 1 && counts_.marked > 0);
     Calibration& costs = result.step.costs;
     std::vector<StepResult> offloaded, plain, marked;
     for (int i = 0; i < counts_.offloaded; ++i) offloaded.push_back(co_await measured(offload_));

@@ -16,8 +16,8 @@ struct CalibrationSteps {
   constexpr int sum() const { return offloaded + plain + marked + disturbed; }
 };
 
-/// Returns the steps of a brief calibration. A mark of the host is a look at its clock. A mark of a GPU is an
-/// event, which costs the host more than many a kernel takes.
+/// Returns the steps of a brief calibration. A mark of the host is one read of its clock. A mark of a GPU is
+/// an event, which costs the host more than many kernels take.
 constexpr CalibrationSteps brief_calibration(bool computes_beside_host) {
   return computes_beside_host ? CalibrationSteps{.offloaded = 1, .plain = 3, .marked = 1, .disturbed = 1}
                               : CalibrationSteps{.offloaded = 3, .marked = 3, .disturbed = 1};
@@ -62,7 +62,8 @@ inline constexpr int kMostScriptSteps = 15;
 /// do not suffice for everything, the times are measured less often.
 constexpr StepBudget budget_of_script(const StepNeeds& needs) {
   StepBudget budget;
-  // Marked steps give the times of a calibrated program, so recorded ones only have to show what is repeated.
+  // Steps of the calibration give the times of a calibrated program, so recorded ones only have to show what
+  // is repeated.
   budget.keep = needs.calibrates ? 2 : 3;
   budget.search = needs.searches ? 2 : 0;
   budget.dense = 1;

@@ -80,7 +80,14 @@ def test_reports_the_command_and_the_device(execute: Exec) -> None:
     assert done.process["modelled_time_ns"] > 0
 
 
-HOST_TIMES_MS = {"operator": 1, "python_call": 20, "recording": 400, "node": 8000, "launch": 160_000}
+HOST_TIMES_MS = {
+    "operator": 1,
+    "python_call": 20,
+    "recording": 400,
+    "node": 8000,
+    "launch": 160_000,
+    "random_number": 700,
+}
 
 
 @pytest.mark.parametrize(
@@ -91,6 +98,11 @@ HOST_TIMES_MS = {"operator": 1, "python_call": 20, "recording": 400, "node": 800
         ("x.add_(1)", {"operator": 1, "python_call": 1, "launch": 1}),
         ("w * x", {"operator": 1, "python_call": 1, "recording": 1, "launch": 1}),
         ("call_beside(lambda: x.view(4, 2))", {}),
+        # These call empty, and an operator that draws numbers into it.
+        ("torch.randn(3)", {"operator": 3, "random_number": 3}),
+        ("torch.randint(9, (2, 2))", {"operator": 3, "random_number": 4}),
+        ("torch.empty(5).bernoulli_()", {"operator": 2, "python_call": 1, "random_number": 5}),
+        ("x.normal_()", {"operator": 1, "python_call": 1, "launch": 1}),  # drawn on the GPU
         # Backward runs the nodes of the product, which calls aten::mul, and of the weight, which calls two detach.
         ("y.backward(x, retain_graph=True)", {"operator": 3, "node": 2, "launch": 1}),
     ],
@@ -123,6 +135,34 @@ def test_operators_take_the_time_of_the_host(execute: Exec, tmp_path: Path, work
     """
     done = execute(script=script, options=("--device", f"virtual:{path}"))
     assert int(done.out) == sum(count * HOST_TIMES_MS[kind] for kind, count in counts.items()), done.err
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_faster"),
+    [
+        ("", False),
+        ("torch.backends.cuda.matmul.allow_tf32 = True", True),
+        ("torch.set_float32_matmul_precision('high')", True),
+        ("torch.backends.cuda.matmul.fp32_precision = 'tf32'", True),
+        ("torch.backends.cudnn.allow_tf32 = True", False),
+    ],
+)
+def test_products_run_in_tf32_if_the_program_allows_it(execute: Exec, setting: str, is_faster: bool) -> None:
+    script = f"""
+        import torch
+
+        {setting}
+        x = torch.ones(4096, 4096, device="cuda")
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        x @ x
+        end.record()
+        torch.cuda.synchronize()
+        print(begin.elapsed_time(end))
+    """
+    done = execute(script=script, options=("--device", "virtual:h100-80gb"))
+    # 137 billion operations at the peak of 66.9 TFLOP/s without tensor cores.
+    assert (float(done.out) < 2 * 4096**3 / 66.9e9) == is_faster, done.err
 
 
 def test_standard_output_belongs_to_the_command(program: str, tmp_path: Path) -> None:

@@ -41,20 +41,17 @@ bool is_recorded(const at::RecordFunction& op) {
   return std::any_of(inputs.begin(), inputs.end(), requires_gradient);
 }
 
-/// Returns how many random numbers the operator draws on the host. randn, rand, randint, dropout and the like
-/// call one of these.
+/// Returns how many random numbers the operator draws on the host. randn, rand, randint and dropout call one
+/// of these. All write to their first argument.
 std::int64_t random_numbers_of(const at::RecordFunction& op) {
-  constexpr std::array<std::string_view, 6> kDraw = {"aten::normal_",      "aten::uniform_",
-                                                     "aten::random_",      "aten::bernoulli_",
-                                                     "aten::exponential_", "aten::randperm"};
-  const std::string_view name = op.name();
-  if (std::ranges::find(kDraw, name) == kDraw.end()) return 0;
-  // The result is the first argument, and the last one of `out` variants.
+  constexpr auto kDrawing = std::to_array<std::string_view>(
+      {"aten::bernoulli_", "aten::cauchy_", "aten::exponential_", "aten::geometric_", "aten::log_normal_",
+       "aten::normal_", "aten::random_", "aten::uniform_"});
+  if (std::ranges::find(kDrawing, std::string_view(op.name())) == kDrawing.end()) return 0;
   const auto inputs = op.inputs();
-  for (const c10::IValue* value : {inputs.data(), inputs.data() + inputs.size() - 1})
-    if (!inputs.empty() && value->isTensor() && value->toTensor().defined())
-      return value->toTensor().is_cpu() ? value->toTensor().numel() : 0;
-  return 0;
+  if (inputs.empty() || !inputs.front().isTensor()) return 0;
+  const at::Tensor& tensor = inputs.front().toTensor();
+  return tensor.defined() && tensor.is_cpu() ? tensor.numel() : 0;
 }
 
 }  // namespace

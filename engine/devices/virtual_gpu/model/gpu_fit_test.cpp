@@ -70,7 +70,7 @@ TEST(FitProfile, TheFileReadsBackAsTheProfile) {
   EXPECT_EQ(read.link, fitted.link);
   EXPECT_EQ(read.context_bytes, a100.context_bytes);
   for (const HostWork work : {HostWork::kOperator, HostWork::kPythonCall, HostWork::kRecording,
-                              HostWork::kNode, HostWork::kLaunch}) {
+                              HostWork::kNode, HostWork::kLaunch, HostWork::kRandomNumber}) {
     EXPECT_EQ(read.host.of(work), a100.host.of(work));
     EXPECT_GT(read.host.of(work), 0);
   }

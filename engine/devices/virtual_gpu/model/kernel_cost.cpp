@@ -225,7 +225,8 @@ KernelTime KernelCost::time_of(const KernelLaunch& launch, const OpCall* op, Byt
   }
   if (op == nullptr) return {profile_.kernel_ns};
   const KernelWork work = work_of_kernel(launch, *op, allocated, first);
-  return {modelled_time(profile_, launch, work), TimeSource::kEstimate, work.work.flops};
+  return {modelled_time(profile_, launch, work), TimeSource::kEstimate,
+          first ? work_of(*op, allocated).flops : 0};
 }
 
 }  // namespace offprof

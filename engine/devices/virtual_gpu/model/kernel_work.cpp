@@ -170,14 +170,13 @@ Work over_targets(std::size_t target, double loads) {
   };
 }
 
-/// Softmax along a dimension that is not the last one: a thread goes through the dimension in each of
-/// `passes`, and has two loads on the way (cunn_SpatialSoftMaxForward). If few threads have a long way, they
-/// take most of the time.
-Work along_dimension(std::size_t inputs, double passes) {
-  return [=](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+/// Wraps `work` of a softmax along a dimension that is not the last one: a thread goes through the dimension
+/// in each of `passes`, and has two loads on the way. If few threads have a long way, they take most of the
+/// time.
+Work along_dimension(double passes, Work work) {
+  return [passes, work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
     constexpr double kLoadsOnTheWay = 2;  // on an H100
-    KernelWork kernel = row_passes(inputs, inputs, static_cast<Bytes>(passes - 1))(launch, op, allocated);
-    kernel.has_unknown_launch = true;
+    KernelWork kernel = work(launch, op, allocated);
     if (!op.operands.empty())
       kernel.dependent_loads = passes * elements_of(op.operands.front()) /
                                (launch.blocks() * launch.threads_per_block()) / kLoadsOnTheWay;
@@ -209,16 +208,26 @@ KernelWork sums_of_columns(const KernelLaunch& launch, const OpCall& op, Bytes a
   return kernel;
 }
 
-/// Convolution of each channel by a filter of its own. For each element of operand `counted`, a product with
-/// each element of a filter, which is of operand `weight`, takes `share` of the time of an elementwise
-/// kernel.
-Work depthwise(std::size_t counted, std::size_t weight, double share) {
-  return [=](const KernelLaunch&, const OpCall& op, Bytes allocated) {
-    KernelWork kernel{.work = {.bytes = work_of(op, allocated).bytes}, .has_unknown_launch = true};
-    if (op.operands.size() <= weight || op.operands[weight].sizes.empty()) return kernel;
-    const double filter =
-        elements_of(op.operands[weight]) / static_cast<double>(op.operands[weight].sizes.front());
-    kernel.single_elements = share * filter * elements_of(op.operands[counted]);
+/// Convolution of each channel of an image by a filter of its own. A product for an element of the result
+/// takes `kShare` of the time of an elementwise kernel, with filters of 3 x 3 on an H100.
+KernelWork depthwise_forward(const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+  constexpr double kShare = 0.25;
+  KernelWork kernel = one_pass(1)(launch, op, allocated);
+  kernel.has_unknown_launch = true;
+  if (op.operands.size() < 2 || op.operands[0].element_bytes == 0) return kernel;
+  const double results = static_cast<double>(allocated) / static_cast<double>(op.operands[0].element_bytes);
+  kernel.single_elements = kShare * results * filter_elements(op.operands[1]);
+  return kernel;
+}
+
+/// Its gradients, from (gradient, image, weight): of the image, or of the weight. `share` is as above, for
+/// each element of operand `counted`.
+Work depthwise_backward(std::size_t counted, double share) {
+  return [=](const KernelLaunch& launch, const OpCall& op, Bytes) {
+    KernelWork kernel = reading(2)(launch, op, 0);
+    kernel.has_unknown_launch = true;
+    if (op.operands.size() < 3) return kernel;
+    kernel.single_elements = share * filter_elements(op.operands[2]) * elements_of(op.operands[counted]);
     return kernel;
   };
 }
@@ -239,8 +248,8 @@ const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
       {"cunn_SoftMaxBackward", gradient_of_softmax(1)},
       // Forward has three passes: the maximum, the sum, and the result; backward has two: the sum, and the
       // result.
-      {"cunn_SpatialSoftMaxForward", along_dimension(1, 3)},
-      {"cunn_SpatialSoftMaxBackward", along_dimension(2, 2)},
+      {"cunn_SpatialSoftMaxForward", along_dimension(3, row_passes(1, 1, 2))},
+      {"cunn_SpatialSoftMaxBackward", along_dimension(2, gradient_of_softmax(1))},
       {"nll_loss_forward_reduce_cuda_kernel_2d", over_targets(1, 2)},
       {"nll_loss_backward_reduce_cuda_kernel_2d", over_targets(2, 1)},
       {"nll_loss2d_forward_kernel", over_targets(1, 2)},
@@ -249,7 +258,6 @@ const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
       {"nll_loss2d_backward_no_reduce_kernel", over_targets(2, 1)},
       // Moments, then the result.
       {"vectorized_layer_norm_kernel", with_waits(3, at_least(0.75, row_passes(1, 1, 1)))},
-      {"vectorized_rms_norm_kernel", at_least(0.75, row_passes(1, 1, 1))},
       {"RowwiseMomentsCUDAKernel", at_least(1.2, reading(1))},
       {"LayerNormForwardCUDAKernel", one_pass(1)},
       // (gradient, input): both for their sums and for the result.
@@ -260,7 +268,6 @@ const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
       {"GammaBetaBackwardCUDAKernel", reading(2)},
       {"GammaBetaBackwardCUDAKernel_32x32", reading(2)},
       {"GammaBetaBackwardCUDAKernelTemplate", sums_of_columns},
-      {"cuComputePartGradGammaBeta", reading(2)},
       // Moments, then the result; one block for each channel.
       {"batch_norm_collect_statistics_kernel", of_batch_norm(reading_singly(1))},
       {"batch_norm_transform_input_kernel", element_passes(1, 0, 1)},
@@ -271,11 +278,10 @@ const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
       // An output looks at each input below it, and in backward, an input at each output above it.
       {"max_pool_forward_nchw", element_passes(1, 0, 1)},
       {"max_pool_backward_nchw", element_passes(3, 1, 3)},
-      // Shares are those of an H100, with filters of 3 x 3.
-      {"conv_depthwise2d_forward_kernel", depthwise(0, 1, 0.25)},
-      {"conv_depthwise2d_forward_kernel_generic", depthwise(0, 1, 0.25)},
-      {"conv_depthwise2d_backward_kernel", depthwise(1, 2, 0.7)},
-      {"conv_depthwise2d_grad_weight_kernel", depthwise(0, 2, 0.5)},
+      {"conv_depthwise2d_forward_kernel", depthwise_forward},
+      {"conv_depthwise2d_forward_kernel_generic", depthwise_forward},
+      {"conv_depthwise2d_backward_kernel", depthwise_backward(1, 0.7)},
+      {"conv_depthwise2d_grad_weight_kernel", depthwise_backward(0, 0.5)},
       {"reduce_kernel", reduction},
       {"CatArrayBatchedCopy", concatenation},
       {"multi_tensor_apply_kernel", chunks_of_lists}};

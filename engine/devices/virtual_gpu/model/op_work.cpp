@@ -75,12 +75,6 @@ std::optional<ProductShape> linear_product(const OpCall& op) {
       .aligned_elements = aligned_elements(op.operands[0], op.operands[1], op.operands[1].sizes.front())};
 }
 
-/// Returns the elements of one filter of a weight [outputs, inputs / groups, kernel..], or transposed
-/// [inputs, outputs / groups, kernel..].
-double filter_elements(const OperandShape& weight) {
-  return elements({weight.sizes.begin() + 1, weight.sizes.end()});
-}
-
 bool is_image_and_weight(const OpCall& op, std::size_t image) {
   constexpr std::size_t kLeastDimensions = 3;  // batch, channels, one of space
   return op.operands.size() >= image + 2 && op.operands[image].sizes.size() >= kLeastDimensions &&
@@ -299,6 +293,11 @@ void count_convolution(const OpCall& op, double flops, OpWork& work) {
 }
 
 }  // namespace
+
+double filter_elements(const OperandShape& weight) {
+  if (weight.sizes.empty()) return 0;
+  return elements({weight.sizes.begin() + 1, weight.sizes.end()});
+}
 
 bool is_overwriting(std::string_view name) {
   return is_one_of(

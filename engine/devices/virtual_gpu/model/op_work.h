@@ -96,10 +96,13 @@ OpKind kind_of(std::string_view name);
 /// convolution takes 2 for each pair of an output element and an element of one filter. Attention takes 2
 /// products (its backward 5, as counted by Dao 2023, "FlashAttention-2") over all pairs of positions, or half
 /// of them if it is causal; other masks are computed in full. float32 is computed as tf32 if the call allows
-/// that. All other
-/// operators move memory: each operand once, the allocated bytes, and, for in-place operators, the bytes that
-/// they write.
+/// that. All other operators move memory: each operand once, the allocated bytes, and, for in-place
+/// operators, the bytes that they write.
 OpWork work_of(const OpCall& op, Bytes allocated);
+
+/// Returns the elements of one filter of a weight [outputs, inputs / groups, kernel..], or transposed
+/// [inputs, outputs / groups, kernel..].
+double filter_elements(const OperandShape& weight);
 
 /// Returns true if the operator overwrites its first operand without reading it.
 bool is_overwriting(std::string_view name);

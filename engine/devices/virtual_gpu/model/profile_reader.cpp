@@ -17,6 +17,8 @@ using Field = ProfileField<DeviceProfile>;
 constexpr double kLeastShare = 1e-4;
 constexpr double kLeastElements = 1e-3, kMostElements = 1e3;
 constexpr Bytes kMostBytes = Bytes{1} << 50;
+/// of each of as many numbers as memory holds
+constexpr Nanoseconds kLongestNumber = 1'000'000'000;
 
 double share(const JsonValue& value) {
   const double amount = read_positive(value);
@@ -122,7 +124,10 @@ std::vector<Field> all_fields() {
        host_time("node_ns", &HostTimes::node_ns),
        host_time("launch_ns", &HostTimes::launch_ns),
        {.path = "host.random_number_ns",
-        .read = host_time("random_number_ns", &HostTimes::random_number_ns).read,
+        .read =
+            [](const JsonValue& value, DeviceProfile& profile) {
+              profile.host.random_number_ns = value.as_integer(0, kLongestNumber);
+            },
         .is_optional = true}});
   add(link_fields("d2h", &Link::d2h));
   add(link_fields("h2d", &Link::h2d));

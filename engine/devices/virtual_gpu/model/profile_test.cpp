@@ -119,6 +119,13 @@ TEST(Profile, TheRateOfBothDirectionsAtOnceMayBeMissing) {
   EXPECT_EQ(without.link.d2h, h200.link.d2h);
 }
 
+TEST(Profile, TheTimeOfARandomNumberMayBeMissing) {
+  const std::string key = ",\n    \"random_number_ns\": 10";
+  EXPECT_EQ(load_profile("h200").host.random_number_ns, 10);
+  EXPECT_EQ(parse_profile(changed(key, ""), "my.json").host.random_number_ns, 0);
+  EXPECT_THROW(parse_profile(changed(key, key + "00000000000"), "my.json"), Error);
+}
+
 TEST(Profile, AnUnknownNameListsTheNamesAndSuggestsOne) {
   try {
     load_profile("h20");
