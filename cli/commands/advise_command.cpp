@@ -242,9 +242,10 @@ class AdviseCommand : public Subcommand {
     notes.push_back(fmt::format(
         "torch.compile made one graph that takes back {:.0f}% of the saved tensors at once, when its "
         "backward "
-        "begins, so that offloading lowers the peak little, and modules within it cannot be checkpointed: "
-        "compile the repeated modules instead of the whole model (for block in model.blocks: "
-        "block.compile())",
+        "begins: offloading lowers the peak little, and modules within it cannot be checkpointed. Let the "
+        "compiler save less and compute the rest again: import torch._functorch.config, set "
+        "torch._functorch.config.activation_memory_budget = 0.5 before the model is compiled (1 saves all, 0 "
+        "the least), and run advise again",
         100 * share));
   }
 
