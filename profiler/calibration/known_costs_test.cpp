@@ -164,6 +164,30 @@ TEST_F(KnownCostsTest, ABriefCalibrationFindsTheKnownCostsAndPredictsTimesToATho
   }
 }
 
+/// Marks are as dear as on a GPU, where they are events: marked steps take twice as long, and the first plain
+/// one three times.
+TEST_F(KnownCostsTest, PlainStepsButTheFirstGiveABriefCalibrationItsTimes) {
+  open(known_costs());
+  record();
+  int plain = 0;
+  const auto run = [&](const StepOrder& order) {
+    StepResult step = trainer_->run(order);
+    const bool is_plain = order.recording == Recording::kNone && order.listener == nullptr &&
+                          order.policy == preset_policy("keep");
+    if (order.recording == Recording::kMarks) step.step_time_ns *= 2;
+    if (is_plain && plain++ == 0) step.step_time_ns *= 3;
+    return step;
+  };
+  const BriefCalibration brief =
+      carry_out(calibrate_briefly(*clockwork_, calibrate_copies(*clockwork_),
+                                  {.offloaded = 1, .plain = 3, .marked = 1, .disturbed = 1}, order_),
+                run);
+  const Nanoseconds expected = measured(preset_policy("keep")).step_time_ns;
+  EXPECT_EQ(brief.step.costs.step, (MeasuredQuartiles{expected, expected, expected}));
+  EXPECT_EQ(plain, 3);
+  EXPECT_EQ(brief.marks.size(), 1U);
+}
+
 /// Each stretch takes 100 ns longer than usual, whatever disturbs it.
 TEST_F(KnownCostsTest, ADisturbedStepFindsTheLossOfEachDisturbance) {
   constexpr Nanoseconds kLoss = 100, kStep = 1'000'000;
