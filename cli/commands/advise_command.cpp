@@ -233,19 +233,17 @@ class AdviseCommand : public Subcommand {
     return notes;
   }
 
-  /// Adds why offloading lowers the peak of a program little that is compiled as one graph, and what would
-  /// help.
+  /// Adds why offloading hardly lowers the peak of a program that is compiled as one graph, and what does.
   static void note_compiled_graph(const Trace& plain, std::vector<std::string>& notes) {
     constexpr double kMuch = 0.5;
     const double share = share_of_compiled_graph(plain.program);
     if (share <= kMuch) return;
     notes.push_back(fmt::format(
         "torch.compile made one graph that takes back {:.0f}% of the saved tensors at once, when its "
-        "backward "
-        "begins: offloading lowers the peak little, and modules within it cannot be checkpointed. Let the "
-        "compiler save less and compute the rest again: import torch._functorch.config, set "
-        "torch._functorch.config.activation_memory_budget = 0.5 before the model is compiled (1 saves all, 0 "
-        "the least), and run advise again",
+        "backward begins: offloading lowers the peak little, and modules within it cannot be checkpointed. "
+        "Let the compiler save less and compute the rest again: import torch._functorch.config, set "
+        "torch._functorch.config.activation_memory_budget = 0.5 before the model is compiled (1 saves all, "
+        "0 the least), and run advise again",
         100 * share));
   }
 

@@ -47,11 +47,10 @@ std::int64_t random_numbers_of(const at::RecordFunction& op) {
   constexpr auto kDrawing = std::to_array<std::string_view>(
       {"aten::bernoulli_", "aten::cauchy_", "aten::exponential_", "aten::geometric_", "aten::log_normal_",
        "aten::normal_", "aten::random_", "aten::uniform_"});
-  if (std::ranges::find(kDrawing, std::string_view(op.name())) == kDrawing.end()) return 0;
   const auto inputs = op.inputs();
-  if (inputs.empty() || !inputs.front().isTensor()) return 0;
-  const at::Tensor& tensor = inputs.front().toTensor();
-  return tensor.defined() && tensor.is_cpu() ? tensor.numel() : 0;
+  if (inputs.empty() || !is_tensor_on(at::kCPU, inputs.front())) return 0;
+  const bool draws = std::ranges::find(kDrawing, std::string_view(op.name())) != kDrawing.end();
+  return draws ? inputs.front().toTensor().numel() : 0;
 }
 
 }  // namespace
@@ -60,6 +59,10 @@ bool is_python_process() {
   using IsInitialized = int();
   auto* const is_initialized = reinterpret_cast<IsInitialized*>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
   return is_initialized != nullptr && is_initialized() != 0;
+}
+
+bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == type;
 }
 
 void HostWorkTeller::begin_op(const at::RecordFunction& op) {

@@ -11,6 +11,9 @@ namespace offprof {
 /// Returns true if a Python program runs in this process, rather than a TorchScript module.
 bool is_python_process();
 
+/// Returns true for a tensor in the memory of that kind of device.
+bool is_tensor_on(c10::DeviceType type, const c10::IValue& value);
+
 /// Tells a virtual GPU what the host does for the operators of a Python program and for nodes of autograd.
 ///
 /// Counts what the thread that created it runs, and what runs within backward. Other threads, such as those

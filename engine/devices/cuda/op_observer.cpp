@@ -121,10 +121,6 @@ double convolution_gradients(const at::RecordFunction& op) {
   return (mask.toBoolList()[0] ? 1.0 : 0.0) + (mask.toBoolList()[1] ? 1.0 : 0.0);
 }
 
-bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
-  return value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == type;
-}
-
 }  // namespace
 
 OpCall describe_call(const at::RecordFunction& op) {

@@ -210,9 +210,9 @@ KernelCost::KernelCost(DeviceProfile profile, KernelTimes recorded)
 
 KernelTime KernelCost::time_of(const KernelLaunch& launch, const OpCall* op, Bytes allocated,
                                bool first) const {
+  const bool is_of_op = op != nullptr && !launch.argument_bytes;
+  const double flops = is_of_op && first ? work_of(*op, allocated).flops : 0;
   if (!recorded_.empty()) {
-    const bool is_of_op = op != nullptr && !launch.argument_bytes;
-    const double flops = is_of_op && first ? work_of(*op, allocated).flops : 0;
     if (is_of_op)
       if (const auto of_op = recorded_time(recorded_, *op))
         return {first ? *of_op : 0, TimeSource::kRecordedOp, flops};
@@ -225,8 +225,7 @@ KernelTime KernelCost::time_of(const KernelLaunch& launch, const OpCall* op, Byt
   }
   if (op == nullptr) return {profile_.kernel_ns};
   const KernelWork work = work_of_kernel(launch, *op, allocated, first);
-  return {modelled_time(profile_, launch, work), TimeSource::kEstimate,
-          first ? work_of(*op, allocated).flops : 0};
+  return {modelled_time(profile_, launch, work), TimeSource::kEstimate, flops};
 }
 
 }  // namespace offprof
