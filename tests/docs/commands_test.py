@@ -142,6 +142,10 @@ class RunCommands(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("has no --unknown", done.stdout)
 
+    def test_leaves_the_options_of_a_script_alone(self):
+        done = self.run_on("```\noffprof ok\n```\n`offprof ok --known -- --option-of-the-script=1`\n")
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_runs_the_pages_of_subfolders(self):
         done = self.run_on("```\noffprof ok\n```\n", subpage="```\noffprof new\n```\n")
         self.assertEqual(done.returncode, 1)

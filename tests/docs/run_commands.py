@@ -120,7 +120,8 @@ def unknown_options(page, text, program):
             ).stdout
         if shown.returncode != 0:
             failures.append(f"{page}: `{mention}`: unknown command")
-        for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", mention):
+        own_words = mention.split(" -- ")[0]  # the rest are the script's
+        for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", own_words):
             if not re.search(rf"(?<![\w-]){option}(?![\w-])", known):
                 failures.append(f"{page}: `{mention}`: offprof {words[1]} has no {option}")
     return failures
