@@ -83,6 +83,7 @@ def test_reports_the_command_and_the_device(execute: Exec) -> None:
 HOST_TIMES_MS = {
     "operator": 1,
     "python_call": 20,
+    "python_function": 100,
     "recording": 400,
     "node": 8000,
     "launch": 160_000,
@@ -90,24 +91,28 @@ HOST_TIMES_MS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("work", "counts"),
-    [
-        ("x.view(4, 2)", {"operator": 1, "python_call": 1}),
-        ("x.t()", {"operator": 3, "python_call": 1}),  # calls transpose, which calls as_strided
-        ("x.add_(1)", {"operator": 1, "python_call": 1, "launch": 1}),
-        ("w * x", {"operator": 1, "python_call": 1, "recording": 1, "launch": 1}),
-        ("call_beside(lambda: x.view(4, 2))", {}),
-        # These call empty, and an operator that draws numbers into it.
-        ("torch.randn(3)", {"operator": 3, "random_number": 3}),
-        ("torch.randint(9, (2, 2))", {"operator": 3, "random_number": 4}),
-        ("torch.empty(5).bernoulli_()", {"operator": 2, "python_call": 1, "random_number": 5}),
-        ("x.normal_()", {"operator": 1, "python_call": 1, "launch": 1}),  # drawn on the GPU
-        # Backward runs the nodes of the product, which calls aten::mul, and of the weight, which calls two detach.
-        ("y.backward(x, retain_graph=True)", {"operator": 3, "node": 2, "launch": 1}),
-    ],
-)
-def test_operators_take_the_time_of_the_host(execute: Exec, tmp_path: Path, work: str, counts: dict[str, int]) -> None:
+HOST_WORK: dict[str, dict[str, int]] = {
+    "x.view(4, 2)": {"operator": 1, "python_call": 1},
+    "x.t()": {"operator": 3, "python_call": 1},  # calls transpose, which calls as_strided
+    "x.add_(1)": {"operator": 1, "python_call": 1, "launch": 1},
+    "w * x": {"operator": 1, "python_call": 1, "recording": 1, "launch": 1},
+    "call_beside(lambda: x.view(4, 2))": {},
+    # These call empty, and an operator that draws numbers into it.
+    "torch.randn(3)": {"operator": 3, "random_number": 3},
+    "torch.randint(9, (2, 2))": {"operator": 3, "random_number": 4},
+    "torch.empty(5).bernoulli_()": {"operator": 2, "python_call": 1, "random_number": 5},
+    "x.normal_()": {"operator": 1, "python_call": 1, "launch": 1},  # drawn on the GPU
+    # Backward runs the nodes of the product, which calls aten::mul, and of the weight, which calls two detach.
+    "y.backward(x, retain_graph=True)": {"operator": 3, "node": 2, "launch": 1},
+    # A module runs _wrapped_call_impl, _call_impl, forward, and here a function.
+    "Views()(x)": {"operator": 1, "python_call": 1, "python_function": 4},
+    "identity(x).view(4, 2)": {"operator": 1, "python_call": 1},  # in no module, optimizer or backward
+    # forward returns a view; the class's node runs its function apply, which calls backward.
+    "Same.apply(w).backward(x)": {"operator": 6, "python_call": 1, "recording": 1, "node": 2, "python_function": 2},
+}
+
+
+def test_operators_and_functions_take_the_time_of_the_host(execute: Exec, tmp_path: Path) -> None:
     profiles = Path(__file__).resolve().parents[2] / "engine/devices/virtual_gpu/model/profiles"
     profile = json.loads((profiles / "h100-80gb.json").read_text())
     profile["host"] = {f"{kind}_ns": milliseconds * 10**6 for kind, milliseconds in HOST_TIMES_MS.items()}
@@ -115,6 +120,7 @@ def test_operators_take_the_time_of_the_host(execute: Exec, tmp_path: Path, work
     path = tmp_path / "profile.json"
     path.write_text(json.dumps(profile))
     script = f"""
+        import json
         import threading
         import torch
 
@@ -123,18 +129,43 @@ def test_operators_take_the_time_of_the_host(execute: Exec, tmp_path: Path, work
             thread.start()
             thread.join()
 
+        def identity(x):
+            return x
+
+        class Views(torch.nn.Module):
+            def forward(self, x):
+                return identity(x.view(4, 2))
+
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient
+
         x = torch.ones(2, 4, device="cuda")
         w = torch.ones(2, 4, device="cuda", requires_grad=True)
-        y = w * x
+        y = w * torch.ones(2, 4, device="cuda")
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        {work}
-        end.record()
-        torch.cuda.synchronize()
-        print(round(begin.elapsed_time(end)))
+        taken_ms = {{}}
+        for work in {list(HOST_WORK)}:
+            function = compile(work, "work", "eval")
+            eval(function)
+            w.grad = None
+            begin.record()
+            eval(function)
+            end.record()
+            torch.cuda.synchronize()
+            taken_ms[work] = round(begin.elapsed_time(end))
+        print(json.dumps(taken_ms))
     """
     done = execute(script=script, options=("--device", f"virtual:{path}"))
-    assert int(done.out) == sum(count * HOST_TIMES_MS[kind] for kind, count in counts.items()), done.err
+    assert done.status == 0, done.err
+    assert json.loads(done.out) == {
+        work: sum(HOST_TIMES_MS[kind] * count for kind, count in counts.items()) for work, counts in HOST_WORK.items()
+    }
 
 
 @pytest.mark.parametrize(

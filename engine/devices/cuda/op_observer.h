@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/devices/cuda/host_work.h"
+#include "engine/devices/cuda/host_work/host_work.h"
 #include "engine/devices/cuda/known_values.h"
 #include "engine/devices/cuda/step_size_counter.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"

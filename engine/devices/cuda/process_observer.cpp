@@ -9,7 +9,7 @@
 
 #include "engine/devices/cuda/allocation_books.h"
 #include "engine/devices/cuda/cuda_call.h"
-#include "engine/devices/cuda/host_work.h"
+#include "engine/devices/cuda/host_work/host_work.h"
 #include "engine/devices/cuda/op_observer.h"
 
 namespace offprof {

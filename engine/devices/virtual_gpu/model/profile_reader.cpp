@@ -17,8 +17,8 @@ using Field = ProfileField<DeviceProfile>;
 constexpr double kLeastShare = 1e-4;
 constexpr double kLeastElements = 1e-3, kMostElements = 1e3;
 constexpr Bytes kMostBytes = Bytes{1} << 50;
-/// of each of as many numbers as memory holds
-constexpr Nanoseconds kLongestNumber = 1'000'000'000;
+/// of host work of which there may be much between two operators
+constexpr Nanoseconds kLongestWork = 1'000'000'000;
 
 double share(const JsonValue& value) {
   const double amount = read_positive(value);
@@ -49,6 +49,13 @@ Field host_time(const std::string& key, Nanoseconds HostTimes::*member) {
   return {"host." + key, [=](const JsonValue& value, DeviceProfile& profile) {
             profile.host.*member = value.as_integer(0, kLongestMeasured);
           }};
+}
+
+Field optional_host_time(const std::string& key, Nanoseconds HostTimes::*member) {
+  return {.path = "host." + key,
+          .read = [=](const JsonValue& value,
+                      DeviceProfile& profile) { profile.host.*member = value.as_integer(0, kLongestWork); },
+          .is_optional = true};
 }
 
 Field flops(const std::string& dtype) {
@@ -120,15 +127,10 @@ std::vector<Field> all_fields() {
         }}});
   add({host_time("operator_ns", &HostTimes::operator_ns),
        host_time("python_call_ns", &HostTimes::python_call_ns),
-       host_time("recording_ns", &HostTimes::recording_ns),
-       host_time("node_ns", &HostTimes::node_ns),
+       host_time("recording_ns", &HostTimes::recording_ns), host_time("node_ns", &HostTimes::node_ns),
        host_time("launch_ns", &HostTimes::launch_ns),
-       {.path = "host.random_number_ns",
-        .read =
-            [](const JsonValue& value, DeviceProfile& profile) {
-              profile.host.random_number_ns = value.as_integer(0, kLongestNumber);
-            },
-        .is_optional = true}});
+       optional_host_time("python_function_ns", &HostTimes::python_function_ns),
+       optional_host_time("random_number_ns", &HostTimes::random_number_ns)});
   add(link_fields("d2h", &Link::d2h));
   add(link_fields("h2d", &Link::h2d));
   add({{.path = "link.bidirectional_bytes_per_second",

@@ -126,6 +126,12 @@ TEST(Profile, TheTimeOfARandomNumberMayBeMissing) {
   EXPECT_THROW(parse_profile(changed(key, key + "00000000000"), "my.json"), Error);
 }
 
+TEST(Profile, TheTimeOfAPythonFunctionMayBeMissing) {
+  EXPECT_EQ(load_profile("h200").host.python_function_ns, 900);
+  const DeviceProfile without = parse_profile(changed(",\n    \"python_function_ns\": 900", ""), "my.json");
+  EXPECT_EQ(without.host.python_function_ns, 0);
+}
+
 TEST(Profile, AnUnknownNameListsTheNamesAndSuggestsOne) {
   try {
     load_profile("h20");

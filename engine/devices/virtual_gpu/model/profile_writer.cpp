@@ -57,6 +57,8 @@ std::string format_profile(const DeviceProfile& profile, const std::map<std::str
                   {"recording_ns", profile.host.recording_ns},
                   {"node_ns", profile.host.node_ns},
                   {"launch_ns", profile.host.launch_ns}};
+  if (profile.host.python_function_ns > 0)
+    json["host"]["python_function_ns"] = profile.host.python_function_ns;
   if (profile.host.random_number_ns > 0) json["host"]["random_number_ns"] = profile.host.random_number_ns;
   json["link"] = {{"d2h", direction(profile.link.d2h)}, {"h2d", direction(profile.link.h2d)}};
   if (profile.link.bidirectional_bytes_per_second > 0)

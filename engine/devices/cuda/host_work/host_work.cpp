@@ -1,4 +1,4 @@
-#include "engine/devices/cuda/host_work.h"
+#include "engine/devices/cuda/host_work/host_work.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -80,10 +80,12 @@ void HostWorkTeller::end_op() {
 
 void HostWorkTeller::begin_node() {
   ++running.nodes;
+  PythonCalls::begin_node();
   gpu_.spend_host_time(HostWork::kNode, 1);
 }
 
 void HostWorkTeller::end_node() {
+  PythonCalls::end_node();
   --running.nodes;
 }
 

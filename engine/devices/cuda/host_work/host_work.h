@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "engine/devices/cuda/host_work/python_calls.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
 namespace offprof {
@@ -14,13 +15,15 @@ bool is_python_process();
 /// Returns true for a tensor in the memory of that kind of device.
 bool is_tensor_on(c10::DeviceType type, const c10::IValue& value);
 
-/// Tells a virtual GPU what the host does for the operators of a Python program and for nodes of autograd.
+/// Tells a virtual GPU what the host does for the operators of a Python program, for nodes of autograd, and
+/// in Python functions between them.
 ///
 /// Counts what the thread that created it runs, and what runs within backward. Other threads, such as those
 /// that load data, work beside the program.
 class HostWorkTeller {
  public:
-  explicit HostWorkTeller(GpuOperators& gpu) : gpu_(gpu), program_(std::this_thread::get_id()) {}
+  explicit HostWorkTeller(GpuOperators& gpu)
+      : gpu_(gpu), python_calls_(gpu), program_(std::this_thread::get_id()) {}
 
   void begin_op(const at::RecordFunction& op);
   void end_op();
@@ -29,6 +32,7 @@ class HostWorkTeller {
 
  private:
   GpuOperators& gpu_;
+  PythonCalls python_calls_;
   std::thread::id program_;
 };
 
