@@ -23,9 +23,9 @@ std::vector<Bytes> thresholds(const Step& step) {
   return chosen;
 }
 
-/// The cross-section takes every eleventh point of the grid. The stride is coprime to the lengths of the
+/// The cross-section takes every 23rd point of the grid. The stride is coprime to the lengths of the
 /// axes, so that every value occurs.
-constexpr std::size_t kCrossSectionStride = 11;
+constexpr std::size_t kCrossSectionStride = 23;
 
 }  // namespace
 
