@@ -106,6 +106,7 @@ HOST_WORK: dict[str, dict[str, int]] = {
     "y.backward(x, retain_graph=True)": {"operator": 3, "node": 2, "launch": 1},
     # A module runs _wrapped_call_impl, _call_impl, forward, and here a function.
     "Views()(x)": {"operator": 1, "python_call": 1, "python_function": 4},
+    "KeepsKeys()(x)": {"python_function": 5},  # also __hash__ of each key; __eq__, which addresses decide, is left out
     "identity(x).view(4, 2)": {"operator": 1, "python_call": 1},  # in no module, optimizer or backward
     # forward returns a view; the class's node runs its function apply, which calls backward.
     "Same.apply(w).backward(x)": {"operator": 6, "python_call": 1, "recording": 1, "node": 2, "python_function": 2},
@@ -135,6 +136,17 @@ def test_operators_and_functions_take_the_time_of_the_host(execute: Exec, tmp_pa
         class Views(torch.nn.Module):
             def forward(self, x):
                 return identity(x.view(4, 2))
+
+        class Key:
+            def __hash__(self):
+                return 0
+
+            def __eq__(self, other):
+                return identity(False)
+
+        class KeepsKeys(torch.nn.Module):
+            def forward(self, x):
+                return {{Key(): x, Key(): x}}
 
         class Same(torch.autograd.Function):
             @staticmethod

@@ -28,9 +28,9 @@ class FaultFixture : public HazardTest {
     if (!IsSkipped()) faulty_ = &wrap<Wrapper>();
   }
 
-  /// Fails the first call, then the second, and so on to the 40th, then every third, and passes each outcome to
-  /// `judge`. In every case a step that returns must return `expected`, and must leave the same as a step without
-  /// failures. Long steps repeat the same calls.
+  /// Fails the first call, then the second, and so on to the 40th, then every third, and passes each outcome
+  /// to `judge`. In every case a step that returns must return `expected`, and must leave the same as a step
+  /// without failures. Long steps repeat the same calls.
   void for_every_call(const Step& step, const std::vector<at::Tensor>& expected, bool and_all_after_it,
                       const Judge& judge) {
     expect_equal(step(), expected);

@@ -98,7 +98,7 @@ class JobFaultTest : public FaultFixture,
 };
 
 TEST_P(JobFaultTest, EndsWithItsErrorOrACorrectResultAndLeavesNothing) {
-  constexpr int kRuns = 12;
+  constexpr int kRuns = 6;
   prepare<FailingDevice>();
   if (IsSkipped()) return;
   EXPECT_GT(errors_of_failing_runs(kRuns), kRuns / 2);
@@ -106,7 +106,7 @@ TEST_P(JobFaultTest, EndsWithItsErrorOrACorrectResultAndLeavesNothing) {
 
 /// The host sets marks until a given time has passed, so the last mark of one run may be missing in the next.
 TEST_P(JobFaultTest, AFailedMarkIsTheErrorOfTheRunAndLeavesNothing) {
-  constexpr int kRuns = 4;
+  constexpr int kRuns = 2;
   prepare<MarkFailingDevice>();
   if (IsSkipped()) return;
   EXPECT_GT(errors_of_failing_runs(kRuns), 0);
