@@ -40,8 +40,7 @@ PROGRAMS = (
     Program("gpt2", "gpt2.py", needs=("transformers",)),
     Program("hf_trainer", "hf_trainer.py", needs=("transformers", "accelerate")),
     Program("sft_trainer", "sft_trainer.py", needs=("transformers", "trl", "datasets")),
-    # Returned tensors lack the strides that the mask has for the efficient attention kernel.
-    Program("dpo_trainer", "dpo_trainer.py", needs=("transformers", "trl", "datasets"), trl_fails=("virtual",)),
+    Program("dpo_trainer", "dpo_trainer.py", needs=("transformers", "trl", "datasets")),
     Program("lora", "lora.py", needs=("transformers", "peft")),
     Program("accelerate_loop", "accelerate_loop.py", needs=("accelerate",)),
     Program("lightning_trainer", "lightning_trainer.py", needs=("lightning",)),
