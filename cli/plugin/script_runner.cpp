@@ -21,13 +21,15 @@ constexpr std::size_t kMostOutcomeBytes = std::size_t{64} << 20U;
 /// Statuses above this are 128 + the signal that ended the process.
 constexpr int kSignalBase = 128;
 
-Error no_outcome(const std::string& python, const std::string& program, int status) {
-  if (status > kSignalBase)
+Error no_outcome(const std::string& python, const ScriptRequest& request, int status) {
+  if (status > kSignalBase) {
+    std::string hint;
+    if (status == kSignalBase + SIGKILL) hint = "The machine may have run out of memory: use a smaller batch";
+    if (!hint.empty() && !request.virtual_gpu) hint += ", or --device virtual";
     return environment_error(
-        fmt::format("{} was ended by a signal: {}", program, strsignal(status - kSignalBase)),
-        status == kSignalBase + SIGKILL
-            ? "The machine may have run out of memory: use a smaller batch, or --device virtual"
-            : "");
+        fmt::format("{} was ended by a signal: {}", request.run.model_path, strsignal(status - kSignalBase)),
+        hint);
+  }
   return environment_error(
       fmt::format("{} ended with status {} before anything was recorded", python, status),
       fmt::format("Its messages are above. Check that this Python runs: {} -c 'import torch'", python));
@@ -84,7 +86,7 @@ ScriptRun record_script(ScriptRequest request, const std::string& python, Comman
   run.signal = interruption(end, run.is_recorded);
   if (!run.is_recorded && (run.signal != 0 || run.waits)) return run;
   if (run.outcome.error) throw Error(*run.outcome.error);
-  if (!run.is_recorded) throw no_outcome(python, request.run.model_path, end.status);
+  if (!run.is_recorded) throw no_outcome(python, request, end.status);
   run.trace = read_trace(run.outcome.refusal ? refused_trace_path(request) : request.trace_path);
   return run;
 }

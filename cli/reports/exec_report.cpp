@@ -126,6 +126,25 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
   return text;
 }
 
+/// Returns what a failure of the command means for the figures; empty if it did not fail.
+std::string failure_text(const ExecReport& report, const Page& page) {
+  if (report.exit_status == 0 || report.processes.empty()) return {};
+  std::string remark;
+  if (const std::optional<int> rank = report.processes.back().rank)
+    remark = fmt::format(
+        "rank {}, the last one that ran, ended with status {}: its figures are those until then. ", *rank,
+        report.exit_status);
+  const bool has_read = std::ranges::any_of(
+      report.processes, [](const GpuProcess& process) { return !process.value_reads.empty(); });
+  if (has_read)
+    remark +=
+        "If the program failed by values that it read as zeros: --assume balanced-experts gives the choice "
+        "of a "
+        "router of experts";
+  if (remark.empty()) return {};
+  return page.paint(Tone::kWarning, "warning:") + " " + wrap(remark, page.width, 9) + "\n";
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const ExecReport& report) {
@@ -149,6 +168,7 @@ std::string to_text(const ExecReport& report, const Page& page) {
   text += rank_text(report, page);
   text += table_of(report, page);
   for (const GpuProcess& process : report.processes) text += remarks_on(process, page);
+  text += failure_text(report, page);
   if (!report.processes.empty()) return text;
   return text +
          wrap(

@@ -72,6 +72,22 @@ TEST(ExecReport, WarnsOfValueReadsAndShowsNotes) {
                           HasSubstr("process 7: padded by chance")));
 }
 
+TEST(ExecReport, SaysThatAFailedRanksFiguresAreThoseUntilThen) {
+  ExecReport report = report_of({parse_process_report(kRank, "8.json")});
+  report.world_size = 4;
+  report.exit_status = 1;
+  EXPECT_THAT(
+      unwrapped(to_text(report, Page{})),
+      HasSubstr("rank 3, the last one that ran, ended with status 1: its figures are those until then"));
+}
+
+TEST(ExecReport, NamesTheAssumptionWhereAProgramFailedThatReadZeros) {
+  ExecReport report = report_of({parse_process_report(kEnded, "7.json")});
+  EXPECT_THAT(to_text(report, Page{}), Not(HasSubstr("--assume")));
+  report.exit_status = 1;
+  EXPECT_THAT(unwrapped(to_text(report, Page{})), HasSubstr("--assume balanced-experts"));
+}
+
 TEST(ExecReport, ShowsRanksWithTheirCollectives) {
   ExecReport report = report_of({parse_process_report(kRank, "8.json")});
   report.world_size = 4;

@@ -267,7 +267,10 @@ def failure_hint(device: str, error: BaseException, notes: list[str]) -> str:
     hint = "Its traceback is above. Nothing is written."
     if not reads:
         return hint
-    return f"{hint} It read values that a virtual GPU does not know, as zeros ({', '.join(reads)}): that may be why."
+    return (
+        f"{hint} It read values that a virtual GPU does not know, as zeros ({', '.join(reads)}): that may be why. If a "
+        "router chooses experts by them, --assume balanced-experts gives its choice"
+    )
 
 
 def _steps(count: int) -> str:

@@ -287,7 +287,8 @@ class _Voices:
                 self._wait_for(rank)
             raise RuntimeError(
                 f"rank {self._place.rank} runs alone and needs an object that rank {rank} sends: "
-                f"run that one first: --rank {rank},{self._place.rank}"
+                f"run that one in the same command, and those that it needs: --rank {rank},{self._place.rank}, or "
+                f"--rank 0-{max(rank, self._place.rank)}"
             ) from None
 
     def _ranks_to_come(self) -> list[int]:

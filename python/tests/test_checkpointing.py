@@ -47,7 +47,8 @@ for step in range(30):
     optimizer.step()
     optimizer.zero_grad()
 """
-FIGURES = ("device_peak_bytes", "device_reserved_peak_bytes", "step_time_ns")
+MEMORY = ("device_peak_bytes", "device_reserved_peak_bytes")
+FIGURES = (*MEMORY, "step_time_ns")
 
 
 @pytest.fixture
@@ -69,8 +70,10 @@ def test_modules_are_checkpointed_as_by_the_program_itself(
     plain = report_of("run", program, *device)["measured"]
     by_flag = report_of("run", program, *device, "--checkpoint", patterns)["measured"]
     by_program = report_of("run", program, *device, "--", *blocks)["measured"]
-    for figure in FIGURES:
+    for figure in MEMORY:
         assert by_flag[figure] == by_program[figure], figure
+    # The program checkpoints the call of a module, and the flag its forward: some Python functions differ.
+    assert by_flag["step_time_ns"] == pytest.approx(by_program["step_time_ns"], rel=0.01)
     assert by_flag["device_peak_bytes"] < plain["device_peak_bytes"]
     assert by_flag["step_time_ns"] > plain["step_time_ns"]
 

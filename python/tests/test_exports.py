@@ -57,6 +57,9 @@ def exporter(trace: Path, tmp_path: Path) -> Exporter:
     return Exporter(trace, tmp_path)
 
 
+# Figures of a report that host times are a part of.
+TIMES = ("step_time_ns", "launch_gap_ns")
+
 RECOMPUTE = [{"op": "*", "placement": "recompute"}]
 
 
@@ -143,7 +146,9 @@ def test_recorded_figures_are_those_of_a_script_with_the_code(
     measured = report_of("run", edited, *python)["measured"]
     assert recorded["device_peak_bytes"] != report["predicted"]["device_peak_bytes"]
     for figure, value in recorded.items():
-        assert value == measured[figure], figure
+        # The script begins to offload outside of the model's call, where Python functions take no time.
+        expected = pytest.approx(measured[figure], rel=0.02) if figure in TIMES else measured[figure]
+        assert value == expected, figure
 
 
 def test_code_without_a_function_is_refused(offprof: Run, tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ def test_objects_and_small_numbers_reach_the_other_ranks(execute: Exec) -> None:
 def test_an_object_of_a_rank_that_has_not_run_is_missing(execute: Exec) -> None:
     done = execute("--world-size", 2, "--rank", 1, command=(sys.executable, PROGRAMS / "objects.py"))
     assert done.status == 1
-    assert "rank 1 runs alone and needs an object that rank 0 sends: run that one first: --rank 0,1" in done.err
+    assert "rank 1 runs alone and needs an object that rank 0 sends: run that one in the same command" in done.err
+    assert "--rank 0,1, or --rank 0-1" in done.err
 
 
 def test_ranks_that_need_objects_of_each_other_begin_anew(execute: Exec) -> None:

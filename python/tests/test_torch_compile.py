@@ -165,7 +165,7 @@ print(*time_of(lambda: compiled(x))[::-1])
         assert done.out.startswith("1 ")
         # One kernel reads 1 GiB and writes 1 GiB at 0.915 * 4.8 TB/s. Two operators, one with the launch, take the host's
         # time: operator_ns, python_call_ns and launch_ns of the profile.
-        host_ns = 2 * (1230 + 2890) + 7690
+        host_ns = 2 * (1010 + 2360) + 6290
         assert nanoseconds(done) == pytest.approx(488953 + KERNEL_NS + LAUNCH_NS + host_ns, abs=1)
 
     def test_notes_a_choice_by_benchmark(execute: Exec, caches: dict[str, str]) -> None:

@@ -69,11 +69,11 @@ struct CPython {
 /// Kind of a function. Its code object is marked with one of `kinds`.
 enum class Kind {
   kOther,
-  kScope,     ///< by which a module or an optimizer is called
-  kUntold,    ///< not told, but what it calls is
-  kWithCalls  ///< not told, nor what it calls, but for modules
+  kScope,            ///< by which a module or an optimizer is called
+  kLeftOut,          ///< not told, but what it calls is
+  kLeftOutWithCalls  ///< not told, nor what it calls, but for modules
 };
-Kind kinds[] = {Kind::kOther, Kind::kScope, Kind::kUntold, Kind::kWithCalls};
+Kind kinds[] = {Kind::kOther, Kind::kScope, Kind::kLeftOut, Kind::kLeftOutWithCalls};
 
 CPython python;
 EvaluateFrame* evaluate = nullptr;  ///< the function before; nullptr: calls are not seen
@@ -118,14 +118,17 @@ class Code {
     const std::string file = text("co_filename"), function = text("co_name");
     if (file.ends_with("torch/nn/modules/module.py")) {
       if (function == "_wrapped_call_impl") return Kind::kScope;
-      if (function == "inner") return Kind::kUntold;  // for a module with hooks, such as those of a recording
+      if (function == "inner")
+        return Kind::kLeftOut;  // for a module with hooks, such as those of a recording
     }
     if (file.ends_with("torch/optim/optimizer.py") && function == "wrapper") return Kind::kScope;
     // Python 3.11 evaluates these itself, once it has specialized the instruction that calls them.
-    if (function == "__getitem__") return Kind::kUntold;
+    if (function == "__getitem__") return Kind::kLeftOut;
+    // It checkpoints modules as the program would.
+    if (file.ends_with("/offprof/checkpointing.py")) return Kind::kLeftOut;
     // Dictionaries compare keys whose hashes collide, which addresses decide. Garbage collection ends
     // objects.
-    if (function == "__eq__" || function == "__del__" || is_in_package(file)) return Kind::kWithCalls;
+    if (function == "__eq__" || function == "__del__" || is_in_package(file)) return Kind::kLeftOutWithCalls;
     return Kind::kOther;
   }
 
@@ -160,7 +163,7 @@ PyObject* tell_and_evaluate(PyThreadState* thread, PyFrame* frame, int throws) {
   const Kind kind = throws != 0 ? Kind::kOther : Code(frame).kind();
   const bool begins_scope = kind == Kind::kScope && (is_program || scopes > 0);
   if (begins_scope || (kind == Kind::kOther && scopes > 0)) tell_call();
-  if (!begins_scope && kind != Kind::kWithCalls) return evaluate(thread, frame, throws);
+  if (!begins_scope && kind != Kind::kLeftOutWithCalls) return evaluate(thread, frame, throws);
   const int before = std::exchange(scopes, begins_scope ? scopes + 1 : 0);
   PyObject* const result = evaluate(thread, frame, throws);
   scopes = before;
