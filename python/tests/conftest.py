@@ -28,6 +28,23 @@ def build_folder() -> Path:
     return Path(os.environ.get("OFFPROF_BUILD", default))
 
 
+def gpu_profile(name: str) -> dict[str, Any]:
+    """Returns a built-in GPU profile, to be changed and used as --device virtual:PATH."""
+    profiles = Path(__file__).resolve().parents[2] / "engine/devices/virtual_gpu/model/profiles"
+    profile: dict[str, Any] = json.loads((profiles / f"{name}.json").read_text(encoding="utf-8"))
+    return profile
+
+
+@pytest.fixture
+def untimed_functions(tmp_path: Path) -> str:
+    """A virtual GPU on which Python functions take no time: other functions may do the same work."""
+    profile = gpu_profile("h200")
+    del profile["host"]["python_function_ns"]
+    path = tmp_path / "untimed_functions.json"
+    path.write_text(json.dumps(profile), encoding="utf-8")
+    return f"virtual:{path}"
+
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

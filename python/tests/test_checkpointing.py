@@ -47,8 +47,7 @@ for step in range(30):
     optimizer.step()
     optimizer.zero_grad()
 """
-MEMORY = ("device_peak_bytes", "device_reserved_peak_bytes")
-FIGURES = (*MEMORY, "step_time_ns")
+FIGURES = ("device_peak_bytes", "device_reserved_peak_bytes", "step_time_ns")
 
 
 @pytest.fixture
@@ -64,16 +63,14 @@ def program(tmp_path: Path) -> Path:
     [("blocks.*", ["0", "1", "2", "3"]), ("blocks.1,blocks.3", ["1", "3"]), ("blocks.[02],blocks.0.up", ["0", "2"])],
 )
 def test_modules_are_checkpointed_as_by_the_program_itself(
-    patterns: str, blocks: list[str], program: Path, report_of: Report
+    patterns: str, blocks: list[str], program: Path, report_of: Report, untimed_functions: str
 ) -> None:
-    device = ("--device", "virtual:h200")
+    device = ("--device", untimed_functions)
     plain = report_of("run", program, *device)["measured"]
     by_flag = report_of("run", program, *device, "--checkpoint", patterns)["measured"]
     by_program = report_of("run", program, *device, "--", *blocks)["measured"]
-    for figure in MEMORY:
+    for figure in FIGURES:
         assert by_flag[figure] == by_program[figure], figure
-    # The program checkpoints the call of a module, and the flag its forward: some Python functions differ.
-    assert by_flag["step_time_ns"] == pytest.approx(by_program["step_time_ns"], rel=0.01)
     assert by_flag["device_peak_bytes"] < plain["device_peak_bytes"]
     assert by_flag["step_time_ns"] > plain["step_time_ns"]
 

@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from conftest import Exec, Executed, build_folder, run_under_exec
+from conftest import Exec, Executed, build_folder, gpu_profile, run_under_exec
 
 
 @pytest.fixture(scope="session")
@@ -114,8 +114,7 @@ HOST_WORK: dict[str, dict[str, int]] = {
 
 
 def test_operators_and_functions_take_the_time_of_the_host(execute: Exec, tmp_path: Path) -> None:
-    profiles = Path(__file__).resolve().parents[2] / "engine/devices/virtual_gpu/model/profiles"
-    profile = json.loads((profiles / "h100-80gb.json").read_text())
+    profile = gpu_profile("h100-80gb")
     profile["host"] = {f"{kind}_ns": milliseconds * 10**6 for kind, milliseconds in HOST_TIMES_MS.items()}
     profile["kernels"]["launch_ns"] = 1
     path = tmp_path / "profile.json"
