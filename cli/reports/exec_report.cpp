@@ -93,6 +93,10 @@ std::string world_text(const ExecReport& report) {
   return fmt::format("; ranks of {}{}, each alone", *report.world_size, nodes);
 }
 
+std::string warning(const std::string& remark, const Page& page) {
+  return page.paint(Tone::kWarning, "warning:") + " " + wrap(remark, page.width, 9) + "\n";
+}
+
 /// Returns remarks on a process, one per line.
 std::string remarks_on(const GpuProcess& process, const Page& page) {
   std::vector<std::string> remarks;
@@ -121,28 +125,25 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
   const std::string subject =
       process.rank ? fmt::format("rank {}", *process.rank) : fmt::format("process {}", process.pid);
   std::string text;
-  for (const std::string& remark : remarks)
-    text += page.paint(Tone::kWarning, "warning:") + " " + wrap(subject + remark, page.width, 9) + "\n";
+  for (const std::string& remark : remarks) text += warning(subject + remark, page);
   return text;
 }
 
-/// Returns what a failure of the command means for the figures; empty if it did not fail.
-std::string failure_text(const ExecReport& report, const Page& page) {
+/// Returns remarks on a failure of the command; empty if it did not fail.
+std::string remarks_on_failure(const ExecReport& report, const Page& page) {
   if (report.exit_status == 0 || report.processes.empty()) return {};
-  std::string remark;
+  std::string text;
   if (const std::optional<int> rank = report.processes.back().rank)
-    remark = fmt::format(
-        "rank {}, the last one that ran, ended with status {}: its figures are those until then. ", *rank,
-        report.exit_status);
-  const bool has_read = std::ranges::any_of(
-      report.processes, [](const GpuProcess& process) { return !process.value_reads.empty(); });
-  if (has_read)
-    remark +=
-        "If the program failed by values that it read as zeros: --assume balanced-experts gives the choice "
-        "of a "
-        "router of experts";
-  if (remark.empty()) return {};
-  return page.paint(Tone::kWarning, "warning:") + " " + wrap(remark, page.width, 9) + "\n";
+    text += warning(
+        fmt::format("rank {}, the last one that ran, ended with status {}: its figures are those until then",
+                    *rank, report.exit_status),
+        page);
+  if (std::ranges::any_of(report.processes, [](const auto& process) { return !process.value_reads.empty(); }))
+    text += warning(
+        "if the program failed by values that it read as zeros: --assume balanced-experts gives the choice "
+        "of a router of experts",
+        page);
+  return text;
 }
 
 }  // namespace
@@ -168,7 +169,7 @@ std::string to_text(const ExecReport& report, const Page& page) {
   text += rank_text(report, page);
   text += table_of(report, page);
   for (const GpuProcess& process : report.processes) text += remarks_on(process, page);
-  text += failure_text(report, page);
+  text += remarks_on_failure(report, page);
   if (!report.processes.empty()) return text;
   return text +
          wrap(

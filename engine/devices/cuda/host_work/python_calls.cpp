@@ -159,9 +159,10 @@ void tell_call() {
 }
 
 PyObject* tell_and_evaluate(PyThreadState* thread, PyFrame* frame, int throws) {
+  if (scopes == 0 && !is_program) return evaluate(thread, frame, throws);  // no function is told here
   // With an exception on its way, Python must not be asked for attributes.
   const Kind kind = throws != 0 ? Kind::kOther : Code(frame).kind();
-  const bool begins_scope = kind == Kind::kScope && (is_program || scopes > 0);
+  const bool begins_scope = kind == Kind::kScope;
   if (begins_scope || (kind == Kind::kOther && scopes > 0)) tell_call();
   if (!begins_scope && kind != Kind::kLeftOutWithCalls) return evaluate(thread, frame, throws);
   const int before = std::exchange(scopes, begins_scope ? scopes + 1 : 0);
