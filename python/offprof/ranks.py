@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .virtual_gpu import VirtualGpu
 
+USUAL_RANKS_PER_NODE = 8
+
 
 @dataclass(frozen=True)
 class RankPlace:
@@ -39,11 +41,12 @@ class RankPlace:
 def place_from_environment() -> RankPlace | None:
     """Returns the place that `torchrun`, or `offprof exec --world-size`, tells in environment variables.
 
-    Returns None in a process that is no rank, or whose variables are no numbers.
+    Returns None in a process that is no rank, or whose variables are no numbers. A launcher that does not tell how many
+    ranks a node has is assumed to start at most USUAL_RANKS_PER_NODE there.
     """
     try:
         rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        ranks_per_node = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
+        ranks_per_node = int(os.environ.get("LOCAL_WORLD_SIZE", min(world_size, USUAL_RANKS_PER_NODE)))
     except (KeyError, ValueError):
         return None
     if not 0 <= rank < world_size or ranks_per_node <= 0:

@@ -175,6 +175,14 @@ def test_a_rank_finds_its_place_and_its_device(execute: Exec) -> None:
     assert done.report["world_size"] == 16
 
 
+def test_a_launcher_that_does_not_tell_the_size_of_a_node_has_eight_devices_there(
+    execute: Exec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "1024")
+    assert execute(script="import torch; torch.zeros(1).cuda(); print(torch.cuda.device_count())").out == "8\n"
+
+
 def test_groups_are_split_off_with_their_own_size(execute: Exec) -> None:
     done = execute(
         "--world-size",

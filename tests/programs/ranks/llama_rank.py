@@ -50,6 +50,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--reshard-to", type=int, metavar="RANKS", help="reshard_after_forward")
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--save-on-cpu", action="store_true")
+    parser.add_argument(
+        "--fake", type=int, nargs=2, metavar=("RANK", "RANKS"), help="PyTorch's fake process group in place of NCCL"
+    )
     return parser.parse_args()
 
 
@@ -81,12 +84,23 @@ def shard(model: LlamaForCausalLM, options: argparse.Namespace, device: torch.de
     return model
 
 
+def join(fake: list[int] | None) -> torch.device:
+    """Joins NCCL's process group, or a fake one as a rank of so many. Returns this rank's device."""
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    torch.cuda.set_device(device)
+    if fake is None:
+        dist.init_process_group("nccl")
+    else:
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        dist.init_process_group("fake", store=FakeStore(), rank=fake[0], world_size=fake[1])
+    return device
+
+
 def main() -> None:
     """Trains some steps on one sequence."""
     options = parse()
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    torch.cuda.set_device(device)
-    dist.init_process_group("nccl")
+    device = join(options.fake)
     torch.backends.cuda.enable_cudnn_sdp(False)  # its workspace is not known
     config = LlamaConfig(max_position_embeddings=max(4096, options.sequence), use_cache=False, **SIZES[options.size])
     with torch.device("meta"):
