@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -169,7 +170,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (is_watchdog()) return noted(gpu().streams().peek_event(event));
+  if (is_watchdog()) return noted(gpu().streams().peek_event(event, gettid()));
   OFFPROF_TRACED_CALL(cudaEventQuery_v3020);
   return noted(gpu().streams().query_event(event));
 }

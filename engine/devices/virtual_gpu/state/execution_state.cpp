@@ -12,6 +12,7 @@ void ExecutionState::restart(VirtualGpuOptions new_options) {
   options = std::move(new_options);
   time.restart(options.profile.link);
   values = {};
+  watched_ends = {};
   races.reset();
   functional_mode.reset();
   answer.reset();

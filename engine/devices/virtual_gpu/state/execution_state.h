@@ -11,6 +11,7 @@
 #include "engine/devices/virtual_gpu/state/gpu_observer.h"
 #include "engine/devices/virtual_gpu/state/requested_free.h"
 #include "engine/devices/virtual_gpu/state/virtual_time.h"
+#include "engine/devices/virtual_gpu/state/watched_ends.h"
 #include "engine/devices/virtual_gpu/values/small_values.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 
@@ -41,6 +42,7 @@ struct ExecutionState {
   VirtualGpuOptions options;
   VirtualTime time;
   RequestedFree requested_free;
+  WatchedEnds watched_ends;
   SmallValues values;                  ///< outside functional mode
   std::int64_t unknown_reads = 0;      ///< see GpuOperators
   std::optional<std::int64_t> answer;  ///< see GpuValues::answer_reads

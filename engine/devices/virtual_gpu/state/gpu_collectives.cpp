@@ -1,8 +1,13 @@
 #include "engine/devices/virtual_gpu/state/gpu_collectives.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -61,6 +66,14 @@ std::string_view kernel_of(Collective collective) {
       "ncclDevKernel_Broadcast", "ncclDevKernel_Reduce",    "ncclDevKernel_SendRecv",
       "ncclDevKernel_SendRecv",  "ncclDevKernel_SendRecv"};
   return kKernels.at(static_cast<std::size_t>(collective));
+}
+
+/// Returns true if the thread of this process sleeps, or has ended.
+bool is_asleep(int thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = stat.rfind(')');  // the state follows the name: proc(5)
+  return name_end == std::string::npos || name_end + 2 >= stat.size() || stat[name_end + 2] != 'R';
 }
 
 const char* bytes_at(const void* address) {
@@ -134,6 +147,7 @@ GpuStatus GpuCollectives::destroy(Communicator* communicator) {
   const GpuLock lock(state_.mutex);
   if (!communicators_.contains(communicator)) return GpuStatus::kInvalidHandle;
   state_.wait_for_device();
+  state_.watched_ends.show_all();
   talks_.erase(communicator);
   communicators_.erase(communicator);
   return GpuStatus::kOk;
@@ -143,6 +157,7 @@ GpuStatus GpuCollectives::flush(const Communicator* communicator) {
   const GpuLock lock(state_.mutex);
   if (!communicators_.contains(communicator)) return GpuStatus::kInvalidHandle;
   state_.wait_for_device();
+  state_.watched_ends.show_all();
   return GpuStatus::kOk;
 }
 
@@ -151,8 +166,30 @@ bool GpuCollectives::exists(const Communicator* communicator) const {
   return communicators_.contains(communicator);
 }
 
+/// PyTorch drops the tensors of the all-reduces whose ends its watchdogs have seen when the next collective
+/// begins, which is now.
+void GpuCollectives::let_watchdogs_look() {
+  constexpr std::chrono::milliseconds kPause{1};
+  const auto begin = WatchedEnds::Clock::now();
+  std::set<int> watchdogs;
+  {
+    const GpuLock lock(state_.mutex);
+    state_.watched_ends.look(state_.time.host_time());
+    if (state_.watched_ends.has_looked()) return;
+  }
+  while (true) {
+    std::this_thread::sleep_for(kPause);
+    const GpuLock lock(state_.mutex);
+    watchdogs = state_.watched_ends.watchdogs();
+    if (state_.watched_ends.has_looked()) break;
+    if (WatchedEnds::Clock::now() - begin > WatchedEnds::kMostHidden) return state_.watched_ends.show_all();
+  }
+  while (!std::ranges::all_of(watchdogs, is_asleep)) std::this_thread::sleep_for(kPause);
+}
+
 GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
                               std::span<const CollectiveCall> calls) {
+  let_watchdogs_look();
   const std::string site =
       peers_ ? peers_->call_site() : std::string();  // may wait for Python: without the lock
   const GpuLock lock(state_.mutex);
@@ -161,6 +198,10 @@ GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
   const Nanoseconds duration = sum_times(communicator, calls);
   kernels_.run_for(stream, kernel_of(calls.front().collective), duration);
   state_.time.note_collective(stream, duration);
+  const auto is_all_reduce = [](const CollectiveCall& call) {
+    return call.collective == Collective::kAllReduce;
+  };
+  if (std::ranges::any_of(calls, is_all_reduce)) state_.watched_ends.all_reduced(stream);
   for (const CollectiveCall& call : calls) {
     CollectiveCount& count = counts_.at(static_cast<std::size_t>(call.collective));
     ++count.calls;

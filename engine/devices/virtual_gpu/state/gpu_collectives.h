@@ -70,6 +70,7 @@ class GpuCollectives {
   void restart();
 
  private:
+  void let_watchdogs_look();
   void gather_broadcasts(StreamId stream, std::span<const CollectiveCall> calls);
   void carry_values(StreamId stream, const Communicator& communicator, const CollectiveCall& call);
   void move(StreamId stream, void* to, const void* from, Bytes bytes);

@@ -101,6 +101,7 @@ GpuStatus GpuStreams::destroy_event(EventId event) {
   if (!state_.time.has_event(event)) return GpuStatus::kInvalidHandle;
   state_.time.destroy_event(event);
   timeless_events_.erase(event);
+  state_.watched_ends.event_destroyed(event);
   if (state_.races) state_.races->event_destroyed(event);
   if (state_.functional_mode) state_.functional_mode->event_destroyed(event);
   return GpuStatus::kOk;
@@ -111,6 +112,8 @@ GpuStatus GpuStreams::record_event(EventId event, StreamId stream, const void* c
   if (!state_.time.has_event(event) || !state_.time.has_stream(stream)) return GpuStatus::kInvalidHandle;
   state_.time.record(event, stream);
   state_.requested_free.event_recorded(caller, event, state_.time.point_of(event));
+  state_.watched_ends.event_recorded(event, stream, state_.time.event_time(event).value_or(0),
+                                     WatchedEnds::Clock::now());
   if (GpuObserver* observer = state_.observer) observer->on_event_recorded(stream, event);
   if (state_.races) state_.races->event_recorded(event, stream);
   if (state_.functional_mode) state_.functional_mode->record(event, stream);
@@ -153,10 +156,11 @@ GpuStatus GpuStreams::query_event(EventId event) {
   return GpuStatus::kOk;
 }
 
-GpuStatus GpuStreams::peek_event(EventId event) const {
+GpuStatus GpuStreams::peek_event(EventId event, int watchdog) const {
   const GpuLock lock(state_.mutex);
   if (!state_.time.has_event(event)) return GpuStatus::kInvalidHandle;
-  return state_.time.is_reached(event) ? GpuStatus::kOk : GpuStatus::kNotReady;
+  const bool is_hidden = state_.watched_ends.hides(event, watchdog, WatchedEnds::Clock::now());
+  return !is_hidden && state_.time.is_reached(event) ? GpuStatus::kOk : GpuStatus::kNotReady;
 }
 
 GpuStatus GpuStreams::synchronise_event(EventId event) {

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <set>
+#include <unordered_map>
+
+#include "engine/devices/virtual_gpu/races/stream_ids.h"
+#include "traces/base/units.h"
+
+namespace offprof {
+
+/// The ends of all-reduces, as the watchdogs of PyTorch's ProcessGroupNCCL see them. A watchdog is a thread
+/// that looks every 100 ms which collectives have ended. PyTorch keeps the tensors of an all-reduce until the
+/// program has waited for it, or a watchdog has seen its end and the next collective begins. DDP never waits,
+/// so its memory would depend on the real time of that thread. Here a watchdog sees an end as if it had
+/// looked at the last multiple of 100 ms of the host's virtual time. The caller holds the lock of
+/// ExecutionState.
+class WatchedEnds {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr Nanoseconds kPeriod = 100'000'000;  ///< kWatchdogThreadSleepMillis of ProcessGroupNCCL
+  /// After so much real time a watchdog sees what is. It may wait for that before the process can end.
+  static constexpr std::chrono::seconds kMostHidden{2};
+
+  /// An all-reduce was given to the stream. The next event that is recorded there is its end.
+  void all_reduced(StreamId stream) {
+    is_recorded_next_ = true;
+    stream_ = stream;
+  }
+  /// An event was recorded, which will be reached at that virtual time.
+  void event_recorded(EventId event, StreamId stream, Nanoseconds reached, Clock::time_point now) {
+    ends_.erase(event);
+    if (!is_recorded_next_ || stream != stream_) return;
+    is_recorded_next_ = false;
+    ends_.emplace(event, End{reached, now});
+  }
+  void event_destroyed(EventId event) { ends_.erase(event); }
+
+  /// Makes all ends visible that the watchdogs would have seen at this virtual time.
+  void look(Nanoseconds now) { looked_ = now / kPeriod * kPeriod; }
+  /// Makes all ends visible.
+  void show_all() { ends_.clear(); }
+  /// Returns true if the watchdogs have seen all ends that are visible.
+  bool has_looked() const {
+    for (const auto& [event, end] : ends_)
+      if (end.reached <= looked_) return false;
+    return true;
+  }
+
+  /// Returns true if the end is still hidden from the watchdog, which runs as that thread (gettid).
+  bool hides(EventId event, int watchdog, Clock::time_point now) {
+    watchdogs_.insert(watchdog);
+    const auto found = ends_.find(event);
+    if (found == ends_.end()) return false;
+    if (found->second.reached > looked_ && now - found->second.recorded < kMostHidden) return true;
+    ends_.erase(found);
+    return false;
+  }
+  /// The threads that have looked.
+  const std::set<int>& watchdogs() const { return watchdogs_; }
+
+ private:
+  struct End {
+    Nanoseconds reached = 0;
+    Clock::time_point recorded;
+  };
+
+  std::unordered_map<EventId, End> ends_;
+  Nanoseconds looked_ = 0;
+  bool is_recorded_next_ = false;
+  StreamId stream_ = nullptr;
+  std::set<int> watchdogs_;
+};
+
+}  // namespace offprof

@@ -1,0 +1,73 @@
+#include "engine/devices/virtual_gpu/state/watched_ends.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace offprof {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr int kWatchdog = 7;
+constexpr Nanoseconds kPeriod = WatchedEnds::kPeriod;
+constexpr WatchedEnds::Clock::time_point kNow{};
+const int handles[4] = {};
+const StreamId kStream = &handles[0], kOtherStream = &handles[1];
+const EventId kEnd = &handles[2], kOther = &handles[3];
+
+WatchedEnds of_an_end_reached_at(Nanoseconds time) {
+  WatchedEnds ends;
+  ends.all_reduced(kStream);
+  ends.event_recorded(kOther, kOtherStream, time, kNow);
+  ends.event_recorded(kEnd, kStream, time, kNow);
+  return ends;
+}
+
+TEST(WatchedEnds, HidesAnEndUntilTheNextLook) {
+  WatchedEnds ends = of_an_end_reached_at(kPeriod / 2);
+  EXPECT_TRUE(ends.hides(kEnd, kWatchdog, kNow));
+  ends.look(kPeriod - 1);
+  EXPECT_TRUE(ends.has_looked());
+  EXPECT_TRUE(ends.hides(kEnd, kWatchdog, kNow));
+  ends.look(kPeriod);
+  EXPECT_FALSE(ends.has_looked());
+  EXPECT_FALSE(ends.hides(kEnd, kWatchdog, kNow));
+  EXPECT_TRUE(ends.has_looked());
+  EXPECT_THAT(ends.watchdogs(), ElementsAre(kWatchdog));
+}
+
+TEST(WatchedEnds, HidesAnEndThatWasNotReachedWhenTheWatchdogLooked) {
+  WatchedEnds ends = of_an_end_reached_at(kPeriod + 1);
+  ends.look(2 * kPeriod - 1);
+  EXPECT_TRUE(ends.has_looked());
+  EXPECT_TRUE(ends.hides(kEnd, kWatchdog, kNow));
+}
+
+TEST(WatchedEnds, HidesNoOtherEvents) {
+  WatchedEnds ends = of_an_end_reached_at(kPeriod);
+  EXPECT_FALSE(ends.hides(kOther, kWatchdog, kNow));
+  ends.event_recorded(kEnd, kStream, kPeriod, kNow);  // again, for something else
+  EXPECT_FALSE(ends.hides(kEnd, kWatchdog, kNow));
+}
+
+TEST(WatchedEnds, ForgetsDestroyedEvents) {
+  WatchedEnds ends = of_an_end_reached_at(0);
+  EXPECT_FALSE(ends.has_looked());
+  ends.event_destroyed(kEnd);
+  EXPECT_TRUE(ends.has_looked());
+}
+
+TEST(WatchedEnds, HidesNothingForLong) {
+  WatchedEnds ends = of_an_end_reached_at(kPeriod);
+  EXPECT_TRUE(ends.hides(kEnd, kWatchdog, kNow + WatchedEnds::kMostHidden / 2));
+  EXPECT_FALSE(ends.hides(kEnd, kWatchdog, kNow + WatchedEnds::kMostHidden));
+}
+
+TEST(WatchedEnds, ShowsAll) {
+  WatchedEnds ends = of_an_end_reached_at(kPeriod);
+  ends.show_all();
+  EXPECT_FALSE(ends.hides(kEnd, kWatchdog, kNow));
+}
+
+}  // namespace
+}  // namespace offprof
