@@ -79,6 +79,36 @@ def chain(length: int) -> Callable[[], object]:
     return run
 
 
+def layer_chain(layer: Callable[[], nn.Module], *shape: int, autocast: bool = False) -> Callable[[], object]:
+    """Returns a call of a forward and a backward pass through 20 layers, whose gradients are added up."""
+    layers = nn.Sequential(*(layer() for _ in range(20))).to(DEVICE)
+    x = torch.randn(shape, device=DEVICE, requires_grad=True)
+
+    def run() -> None:
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=autocast):
+            y = layers(x * 1)
+        y.sum().backward()
+
+    return run
+
+
+def layer_chains() -> dict[str, Callable[[], object]]:
+    """Returns passes through layers of modules."""
+    image = (1, 8, 16, 16)
+    return {
+        "linear": layer_chain(lambda: nn.Linear(64, 64), 8, 64),
+        "linear, autocast": layer_chain(lambda: nn.Linear(64, 64), 8, 64, autocast=True),
+        "layer norm": layer_chain(lambda: nn.LayerNorm(64), 8, 64),
+        "layer norm, autocast": layer_chain(lambda: nn.LayerNorm(64), 8, 64, autocast=True),
+        "GELU": layer_chain(nn.GELU, 8, 64),
+        "dropout": layer_chain(lambda: nn.Dropout(0.1), 8, 64),
+        "convolution": layer_chain(lambda: nn.Conv2d(8, 8, 3, padding=1, bias=False), *image),
+        "convolution, autocast": layer_chain(lambda: nn.Conv2d(8, 8, 3, padding=1, bias=False), *image, autocast=True),
+        "batch norm": layer_chain(lambda: nn.BatchNorm2d(8), *image),
+        "batch norm, ReLU": layer_chain(lambda: nn.Sequential(nn.BatchNorm2d(8), nn.ReLU(inplace=True)), *image),
+    }
+
+
 def optimizer_step(count: int, kind: str) -> Callable[[], object]:
     parameters = [nn.Parameter(torch.zeros(16, 16, device=DEVICE)) for _ in range(count)]
     for parameter in parameters:
@@ -96,6 +126,7 @@ def main() -> None:
         "without autograd": {name: microseconds(call) for name, call in operators(requires_grad=False).items()},
         "with autograd": {name: microseconds(call) for name, call in operators(requires_grad=True).items()},
         "forward and backward of products": {str(n): microseconds(chain(n), 20) for n in (1, 10, 50, 200)},
+        "forward and backward of 20 layers": {name: microseconds(call, 20) for name, call in layer_chains().items()},
         "AdamW": {
             f"{kind} {n}": microseconds(optimizer_step(n, kind), 20)
             for kind in ("single", "foreach", "fused")

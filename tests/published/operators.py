@@ -240,7 +240,8 @@ def leaf(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
 
 
 def linear(width: int, options: dict[str, str]) -> Operator:
-    """A linear layer to `N` features; the product of each pass is of M x N x width."""
+    """A linear layer to `N` features; the product of each pass is of M x N x width. `tf32`: float32 on tensor cores."""
+    torch.backends.cuda.matmul.allow_tf32 = options.get("tf32") == "1"
     x, weight = (leaf(int(options[rows]), width, dtype=dtype_of(options)) for rows in "MN")
     return like_gradient(lambda: nn.functional.linear(x, weight), x, weight)
 
@@ -263,9 +264,12 @@ def elementwise(function: Callable[[Tensor], Tensor]) -> Callable[[int, dict[str
     return make
 
 
-def layer_of(layer: nn.Module, shape: tuple[int, ...], dtype: torch.dtype) -> Operator:
-    """A layer with its weights in the type of its input."""
-    layer, x = layer.to(DEVICE, dtype), leaf(*shape, dtype=dtype)
+def layer_of(
+    layer: nn.Module, shape: tuple[int, ...], dtype: torch.dtype, layout: torch.memory_format = torch.contiguous_format
+) -> Operator:
+    """A layer with its weights in the type and the layout of its input."""
+    layer = layer.to(DEVICE, dtype, memory_format=layout)
+    x = leaf(*shape, dtype=dtype).detach().to(memory_format=layout).requires_grad_()
     return like_gradient(lambda: layer(x), x, *layer.parameters())
 
 
@@ -279,14 +283,17 @@ def image_layer(make: Callable[[int, dict[str, str]], nn.Module]) -> Callable[[i
 
     def operator(channels: int, options: dict[str, str]) -> Operator:
         shape = (int(options["B"]), channels, int(options["H"]), int(options["H"]))
-        return layer_of(make(channels, options), shape, dtype_of(options))
+        last = options.get("layout") == "last"
+        layout = torch.channels_last if last else torch.contiguous_format
+        return layer_of(make(channels, options), shape, dtype_of(options), layout)
 
     return operator
 
 
 def convolution(channels: int, options: dict[str, str]) -> nn.Module:
-    kernel = int(options["K"])
-    return nn.Conv2d(channels, int(options["N"]), kernel, padding=kernel // 2, bias=False)
+    """A convolution to `N` channels with kernels of K x K, a stride of `S` and `G` groups."""
+    kernel, stride, groups = int(options["K"]), int(options.get("S", 1)), int(options.get("G", 1))
+    return nn.Conv2d(channels, int(options["N"]), kernel, stride, kernel // 2, groups=groups, bias=False)
 
 
 def binary(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[int, dict[str, str]], Operator]:
