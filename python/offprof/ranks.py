@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,9 +66,21 @@ def connect_ranks(gpu: VirtualGpu, place: RankPlace, said: Path, is_alone: bool)
         said: folder for what ranks tell each other.
         is_alone: whether the other ranks do not run at the same time.
     """
-    if not importlib.import_module("torch.distributed").is_available():
+    distributed = importlib.import_module("torch.distributed")
+    if not distributed.is_available():
         return
+    atexit.register(_leave_groups, distributed)
     if is_alone:
         importlib.import_module("offprof.lone_rank").run_alone(gpu, place, said)
     else:
         importlib.import_module("offprof.peer_ranks").talk_to_peers(gpu, said)
+
+
+def _leave_groups(distributed: ModuleType) -> None:
+    """Destroys the process groups of a program that ends without doing so.
+
+    Else their watchdog threads use objects of PyTorch that the end of the process destroys, and may print a crash.
+    """
+    if distributed.is_initialized():
+        with contextlib.suppress(Exception):  # the program's own error has been printed
+            distributed.destroy_process_group()

@@ -242,6 +242,26 @@ def test_stops_at_the_rank_that_raises(execute: Exec) -> None:
     assert [process["rank"] for process in done.report["processes"]] == [0, 1]
 
 
+def test_no_thread_watches_groups_while_a_process_ends(execute: Exec) -> None:
+    done = execute(
+        "--world-size",
+        2,
+        script="""
+        import atexit
+
+        atexit.register(lambda: print(dist.is_initialized()))
+
+        import torch
+        import torch.distributed as dist
+
+        dist.init_process_group("nccl")
+        dist.all_reduce(torch.zeros(1, device="cuda"))
+        print(dist.is_initialized())
+        """,
+    )
+    assert done.out == "True\nFalse\n"
+
+
 def test_a_process_uses_one_device(execute: Exec) -> None:
     done = execute(
         "--world-size",
