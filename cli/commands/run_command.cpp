@@ -243,7 +243,8 @@ class RunCommand : public Subcommand {
       if (!run.is_recorded) return interrupted(context, run.signal);
       ranks.runs.push_back({*rank, make_script_report(context, run, policy, script.trace_path),
                             read_collectives(collectives_path),
-                            explain(TraceSteps(run.trace), run.trace.policy, run.trace.environment.link)});
+                            explain(TraceSteps(run.trace), run.trace.policy, run.trace.environment.link),
+                            floor_of(run.trace)});
       if (run.signal != 0) return status_of_signal(run.signal);
     }
     std::ranges::stable_sort(ranks.runs, {}, [&](const auto& run) { return place_of(ranks_, run.rank); });
@@ -256,12 +257,16 @@ class RunCommand : public Subcommand {
     return parse_collectives(JsonValue(document, path));
   }
 
-  /// Records one rank. Throws Error with the rank in its message.
+  /// Records one rank, whose number begins each note. Throws Error with the rank in its message.
   ScriptRun record_rank(const ScriptRequest& script, CommandOutput output) const {
+    const std::string subject = fmt::format("rank {}: ", script.rank->rank);
     try {
-      return record_script(script, program_.python(), output, rank_environment(ranks_, script.rank->rank));
+      ScriptRun run =
+          record_script(script, program_.python(), output, rank_environment(ranks_, script.rank->rank));
+      for (std::string& note : run.trace.notes) note.insert(0, subject);
+      return run;
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("rank {}: {}", script.rank->rank, error.what()), error.hint());
+      throw Error(error.kind(), subject + error.what(), error.hint());
     }
   }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "cli/tables/figure_text.h"
 #include "cli/terminal/text_table.h"
 
@@ -37,19 +40,44 @@ std::string table_of(const std::vector<RankRun>& runs, const Page& page) {
   return table.render(page);
 }
 
+using Parts = std::vector<std::pair<const char*, Bytes>>;
+
+/// Returns what `resident` bytes, which are older than the step, consist of.
+Parts resident_parts(const StepFloor& floor, Bytes resident) {
+  const char* const optimizer =
+      floor.is_optimizer_mixed ? "optimizer states and workspaces" : "optimizer states";
+  Parts parts = {{"weights", floor.parameters},
+                 {"master weights", floor.master_weights},
+                 {optimizer, floor.optimizer},
+                 {"inputs and buffers", floor.inputs}};
+  for (auto& [what, bytes] : parts) {
+    bytes = std::min(bytes, resident);
+    resident -= bytes;
+  }
+  parts.emplace_back("workspaces of libraries, other tensors", resident);
+  return parts;
+}
+
+/// Returns what the peak of the run consists of.
+Parts peak_parts(const RankRun& run) {
+  const DeviceContent& content = run.explanation.peak_content;
+  Parts parts = resident_parts(run.floor, content.resident);
+  for (const auto& [what, part] : content_parts())
+    if (part != &DeviceContent::resident) parts.emplace_back(what, content.*part);
+  return parts;
+}
+
 /// Returns a table of what the peaks of requested memory consist of.
 std::string peak_table(const std::vector<RankRun>& runs, const Page& page) {
   TextTable table({{"rank"},
                    {"at the peak of requested memory", Align::kLeft},
                    {"bytes", Align::kRight},
                    {"share", Align::kRight}});
-  for (const RankRun& run : runs) {
-    const DeviceContent& content = run.explanation.peak_content;
-    for (const auto& [what, part] : content_parts())
-      if (content.*part != 0)
-        table.add_row({std::to_string(run.rank), what, format_bytes(content.*part),
-                       share_text(content.*part, content.total)});
-  }
+  for (const RankRun& run : runs)
+    for (const auto& [what, bytes] : peak_parts(run))
+      if (bytes != 0)
+        table.add_row({std::to_string(run.rank), what, format_bytes(bytes),
+                       share_text(bytes, run.explanation.peak_content.total)});
   return table.render(page);
 }
 
@@ -62,6 +90,11 @@ nlohmann::ordered_json to_json(const RankRunsReport& report) {
     json.update(to_json(run.report));
     json.update(to_json(run.collectives));
     json["peak"] = to_json(run.explanation).at("peak");
+    const StepFloor& floor = run.floor;
+    json["peak"]["resident"] = {{"parameter_bytes", floor.parameters},
+                                {"master_weight_bytes", floor.master_weights},
+                                {"optimizer_bytes", floor.optimizer},
+                                {"input_bytes", floor.inputs}};
     ranks.push_back(std::move(json));
   }
   return {{"world_size", report.world_size}, {"nodes", report.nodes}, {"ranks", std::move(ranks)}};

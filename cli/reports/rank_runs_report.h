@@ -8,6 +8,7 @@
 #include "cli/reports/run_report.h"
 #include "cli/reports/simulation_report.h"
 #include "cli/terminal/terminal.h"
+#include "simulator/advisor/step_floor.h"
 
 namespace offprof {
 
@@ -17,6 +18,7 @@ struct RankRun {
   RunReport report;
   RankCollectives collectives{};  ///< of one step
   Explanation explanation{};      ///< of the figures of that step
+  StepFloor floor{};              ///< memory that it holds, by kind
 };
 
 /// Result of `offprof run --world-size N`: ranks that were recorded one after the other, each alone.

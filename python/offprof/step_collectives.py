@@ -17,7 +17,8 @@ class StepCollectives:
         self._before = self._last = gpu.collectives()
 
     def end_step(self) -> None:
-        """Ends a step."""
+        """Ends a step. The next one does not begin with tensors of all-reduces that have ended."""
+        self._gpu.let_watchdogs_look()
         self._before, self._last = self._last, self._gpu.collectives()
 
     def write(self, path: str) -> None:

@@ -172,6 +172,13 @@ class VirtualGpu:
         """
         self._library.offprof_virtual_gpu_note_group(key, len(key), ranks, nodes)
 
+    def let_watchdogs_look(self) -> None:
+        """Waits until the watchdogs of ProcessGroupNCCL have seen the ends of the collectives so far, up to 100 ms.
+
+        PyTorch keeps the tensors of an all-reduce that nobody waits for until then.
+        """
+        self._library.offprof_virtual_gpu_let_watchdogs_look()
+
     def exchange_with_peers(self, folder: Path, patience_s: int, call_site: Callable[[], str]) -> None:
         """Lets the ranks of a job that run at the same time on this machine exchange small values.
 
@@ -302,6 +309,8 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
         raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
     text, number = ctypes.c_char_p, ctypes.c_int
     library.offprof_virtual_gpu_open.argtypes = [text, text, ctypes.c_int64, number, text, number]
+    library.offprof_virtual_gpu_let_watchdogs_look.argtypes = []
+    library.offprof_virtual_gpu_let_watchdogs_look.restype = None
     library.offprof_virtual_gpu_note_group.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_int, ctypes.c_int]
     library.offprof_virtual_gpu_note_group.restype = None
     library.offprof_virtual_gpu_exchange_with_peers.argtypes = [ctypes.c_char_p, ctypes.c_int, _CALL_SITE]

@@ -182,6 +182,8 @@ class VirtualGpu : public GpuOperators,
   /// `key` is the unique id of the group's communicator; for a part that is split off, its color as a number,
   /// or `being made` if that is not known beforehand.
   virtual void note_group(const std::string& key, int ranks, int nodes) = 0;
+  /// Waits until the watchdogs of ProcessGroupNCCL have seen the ends of collectives so far: see WatchedEnds.
+  virtual void let_watchdogs_look() = 0;
   /// Lets the ranks of a job that run at the same time on this machine exchange small values and compare
   /// their collectives, by files in `folder`, which exists. A rank waits for `patience_s` seconds for a value
   /// of another. `call_site` returns where the program is, for messages; it may be called on any thread.

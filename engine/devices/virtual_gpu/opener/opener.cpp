@@ -159,6 +159,11 @@ OFFPROF_EXPORT int offprof_virtual_gpu_device() {
   return gpu == nullptr ? 0 : gpu->device();
 }
 
+OFFPROF_EXPORT void offprof_virtual_gpu_let_watchdogs_look() {
+  offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
+  if (gpu != nullptr) gpu->let_watchdogs_look();
+}
+
 OFFPROF_EXPORT void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int ranks,
                                                    int nodes) {
   offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;

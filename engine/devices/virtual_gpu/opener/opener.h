@@ -47,6 +47,8 @@ const char* offprof_virtual_gpu_collectives();
 /// not open.
 int offprof_virtual_gpu_device();
 
+/// See VirtualGpu. Does nothing if the virtual GPU is not open.
+void offprof_virtual_gpu_let_watchdogs_look();
 /// See VirtualGpu::note_group. `key` has `key_bytes` bytes. Does nothing if the virtual GPU is not open.
 void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int ranks, int nodes);
 

@@ -166,15 +166,21 @@ bool GpuCollectives::exists(const Communicator* communicator) const {
   return communicators_.contains(communicator);
 }
 
-/// PyTorch drops the tensors of the all-reduces whose ends its watchdogs have seen when the next collective
-/// begins, which is now.
 void GpuCollectives::let_watchdogs_look() {
+  {
+    const GpuLock lock(state_.mutex);
+    state_.watched_ends.look(state_.time.host_time());
+  }
+  await_watchdogs();
+}
+
+/// Waits until the watchdogs have seen all ends that are visible to them.
+void GpuCollectives::await_watchdogs() {
   constexpr std::chrono::milliseconds kPause{1};
   const auto begin = WatchedEnds::Clock::now();
   std::set<int> watchdogs;
   {
     const GpuLock lock(state_.mutex);
-    state_.watched_ends.look(state_.time.host_time());
     if (state_.watched_ends.has_looked()) return;
   }
   while (true) {
@@ -187,9 +193,19 @@ void GpuCollectives::let_watchdogs_look() {
   while (!std::ranges::all_of(watchdogs, is_asleep)) std::this_thread::sleep_for(kPause);
 }
 
+/// PyTorch drops the tensors of the all-reduces whose ends its watchdogs have seen when the next collective
+/// begins.
+void GpuCollectives::begin_collective() {
+  {
+    const GpuLock lock(state_.mutex);
+    state_.watched_ends.look_periodically(state_.time.host_time());
+  }
+  await_watchdogs();
+}
+
 GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
                               std::span<const CollectiveCall> calls) {
-  let_watchdogs_look();
+  begin_collective();
   const std::string site =
       peers_ ? peers_->call_site() : std::string();  // may wait for Python: without the lock
   const GpuLock lock(state_.mutex);

@@ -40,6 +40,9 @@ class GpuCollectives {
   /// Returns the group that was noted under the key; nullopt: none.
   std::optional<GroupShape> noted_group(const std::string& key) const;
 
+  /// See VirtualGpu.
+  void let_watchdogs_look();
+
   /// See VirtualGpu::exchange_with_peers.
   void exchange_with_peers(PeerSettings settings);
 
@@ -70,7 +73,8 @@ class GpuCollectives {
   void restart();
 
  private:
-  void let_watchdogs_look();
+  void await_watchdogs();
+  void begin_collective();
   void gather_broadcasts(StreamId stream, std::span<const CollectiveCall> calls);
   void carry_values(StreamId stream, const Communicator& communicator, const CollectiveCall& call);
   void move(StreamId stream, void* to, const void* from, Bytes bytes);

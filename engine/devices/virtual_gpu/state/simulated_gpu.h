@@ -91,6 +91,7 @@ class SimulatedGpu final : public VirtualGpu {
                            std::function<std::string()> call_site) override {
     collectives_.exchange_with_peers({folder, std::chrono::seconds(patience_s), std::move(call_site)});
   }
+  void let_watchdogs_look() override { collectives_.let_watchdogs_look(); }
   void note_group(const std::string& key, int ranks, int nodes) override {
     collectives_.note_group(key, {.ranks = ranks, .nodes = nodes});
   }

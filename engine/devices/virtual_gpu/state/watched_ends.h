@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <unordered_map>
@@ -37,8 +38,10 @@ class WatchedEnds {
   }
   void event_destroyed(EventId event) { ends_.erase(event); }
 
-  /// Makes all ends visible that the watchdogs would have seen at this virtual time.
-  void look(Nanoseconds now) { looked_ = now / kPeriod * kPeriod; }
+  /// Makes the ends visible that have been reached at this virtual time.
+  void look(Nanoseconds now) { looked_ = std::max(looked_, now); }
+  /// Makes the ends visible that the watchdogs would have seen at this virtual time.
+  void look_periodically(Nanoseconds now) { look(now / kPeriod * kPeriod); }
   /// Makes all ends visible.
   void show_all() { ends_.clear(); }
   /// Returns true if the watchdogs have seen all ends that are visible.

@@ -26,10 +26,10 @@ WatchedEnds of_an_end_reached_at(Nanoseconds time) {
 TEST(WatchedEnds, HidesAnEndUntilTheNextLook) {
   WatchedEnds ends = of_an_end_reached_at(kPeriod / 2);
   EXPECT_TRUE(ends.hides(kEnd, kWatchdog, kNow));
-  ends.look(kPeriod - 1);
+  ends.look_periodically(kPeriod - 1);
   EXPECT_TRUE(ends.has_looked());
   EXPECT_TRUE(ends.hides(kEnd, kWatchdog, kNow));
-  ends.look(kPeriod);
+  ends.look_periodically(kPeriod);
   EXPECT_FALSE(ends.has_looked());
   EXPECT_FALSE(ends.hides(kEnd, kWatchdog, kNow));
   EXPECT_TRUE(ends.has_looked());
@@ -38,9 +38,18 @@ TEST(WatchedEnds, HidesAnEndUntilTheNextLook) {
 
 TEST(WatchedEnds, HidesAnEndThatWasNotReachedWhenTheWatchdogLooked) {
   WatchedEnds ends = of_an_end_reached_at(kPeriod + 1);
-  ends.look(2 * kPeriod - 1);
+  ends.look_periodically(2 * kPeriod - 1);
   EXPECT_TRUE(ends.has_looked());
   EXPECT_TRUE(ends.hides(kEnd, kWatchdog, kNow));
+}
+
+TEST(WatchedEnds, ShowsWhatIsReachedToAnExtraLook) {
+  WatchedEnds ends = of_an_end_reached_at(kPeriod / 2);
+  ends.look(kPeriod / 2 - 1);
+  EXPECT_TRUE(ends.hides(kEnd, kWatchdog, kNow));
+  ends.look(kPeriod / 2);
+  ends.look_periodically(kPeriod / 2);  // an earlier time
+  EXPECT_FALSE(ends.hides(kEnd, kWatchdog, kNow));
 }
 
 TEST(WatchedEnds, HidesNoOtherEvents) {
