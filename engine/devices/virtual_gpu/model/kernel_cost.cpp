@@ -80,11 +80,14 @@ double attention_share(const DeviceProfile& profile, const OpWork& work) {
          (shape.has_mask ? masked : 1);
 }
 
+/// Channels for which cuDNN has kernels that load whole rows of them.
+constexpr double kLeastChannels = 8;
+
 /// Share of what matrix products reach of the same size. Parts of images are gathered while they are
 /// multiplied; filters with few channels are padded, and loaded by shorter instructions. From cuDNN 9.19 on
 /// an H100.
 double convolution_share(const DeviceProfile& profile, const ConvolutionShape& shape) {
-  constexpr double kOfProducts = 0.8, kLeastChannels = 8, kFewChannelsShare = 0.1;
+  constexpr double kOfProducts = 0.8, kFewChannelsShare = 0.1;
   return kOfProducts * tile_share(shape.product, profile.multiprocessors) *
          (shape.channels < kLeastChannels ? kFewChannelsShare : 1);
 }
@@ -113,8 +116,19 @@ double compute_share(const DeviceProfile& profile, const OpWork& work) {
   return work.product ? product_share(profile, work) : profile.compute_efficiency;
 }
 
+/// Returns the operations of other products that take as long. Tensor cores take operands in tf32 only along
+/// the dimension that is summed over. Images that are multiplied as they are have it outermost, and so have
+/// both operands of the gradient of a convolution's weight. From cuDNN 9.19 on an H100.
+double weighted_flops(const OpWork& work) {
+  constexpr double kShareOfOthers = 0.55;
+  if (!work.convolution || work.dtype != "tf32" || work.convolution->channels < kLeastChannels)
+    return work.flops;
+  const double of_weight = work.convolution->weight_gradient_share * (1 / kShareOfOthers - 1);
+  return work.flops * (1 + of_weight) / (work.convolution->is_of_matrices ? kShareOfOthers : 1);
+}
+
 double compute_seconds(const DeviceProfile& profile, const OpWork& work) {
-  return work.flops == 0 ? 0 : work.flops / (peak_of(profile, work) * compute_share(profile, work));
+  return work.flops == 0 ? 0 : weighted_flops(work) / (peak_of(profile, work) * compute_share(profile, work));
 }
 
 /// Returns the blocks that are on the multiprocessors at the same time.

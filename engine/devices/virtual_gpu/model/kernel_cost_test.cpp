@@ -97,9 +97,24 @@ TEST(KernelCost, ConvolutionsInTf32RunAtItsRate) {
   OpCall op{"aten::cudnn_convolution",
             {{"float32", {1, 1024, 16, 16}, 1 << 20, 4}, {"float32", {1024, 1024, 1, 1}, 4 << 20, 4}}};
   op.uses_tf32 = true;
-  // 2 * 2^18 outputs * 2^10 elements of a filter at 4 TFLOP/s, of which convolutions reach 0.8.
+  // 2 * 2^18 outputs * 2^10 elements of a filter at 4 TFLOP/s, of which convolutions reach 0.8, and 0.55 of
+  // that if they multiply images as they are.
   const Nanoseconds duration = KernelCost(round_profile(), {}).time_of({}, &op, 1 << 20, true).duration;
-  EXPECT_NEAR(static_cast<double>(duration), 1000 + 134218 / 0.8, 1);
+  EXPECT_NEAR(static_cast<double>(duration), 1000 + 134217.728 / 0.8 / 0.55, 1);
+}
+
+TEST(KernelCost, GradientsOfWeightsOfConvolutionsTakeLongerInTf32) {
+  OpCall op{"aten::convolution_backward",
+            {{"float32", {1, 1024, 16, 16}, 1 << 20, 4},
+             {"float32", {1, 1024, 16, 16}, 1 << 20, 4},
+             {"float32", {1024, 1024, 1, 1}, 4 << 20, 4}}};
+  op.uses_tf32 = true;
+  const auto time = [&](double gradients) {
+    op.gradients = gradients;
+    return static_cast<double>(KernelCost(round_profile(), {}).time_of({}, &op, 1 << 20, true).duration);
+  };
+  EXPECT_NEAR(time(1), 1000 + 134217.728 / 0.8 / 0.55 / 0.55, 1);
+  EXPECT_NEAR(time(2), 1000 + 134217.728 / 0.8 / 0.55 * (1 + 1 / 0.55), 1);
 }
 
 // An H100 took 101.6 us in tf32 for a product of DiT-XL/2 with 16 images of 256 patches: [4096, 1152] by

@@ -1,6 +1,7 @@
 #include "engine/devices/virtual_gpu/model/op_work.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -264,7 +265,8 @@ void count_product(const ProductShape& shape, OpWork& work) {
 /// for one in groups, whose kernels are others. Gradients are products of the same size.
 ///
 /// In cuDNN 9.19 on an H100, images whose channels do not come last are brought into that order before each
-/// product, and the result back after it, unless filters have one pixel.
+/// product, and the result back after it. With filters of one pixel, images are matrices as they are, if all
+/// of their pixels count and rows of that many elements are aligned.
 std::optional<ConvolutionShape> convolution_shape(const OpCall& op, double flops) {
   const bool is_backward = op.name.ends_with("_backward");
   const std::size_t image = is_backward ? 1 : 0;
@@ -275,7 +277,15 @@ std::optional<ConvolutionShape> convolution_shape(const OpCall& op, double flops
   const double products = is_backward ? op.gradients : 1;
   const double rows = flops / (kMultiplyAdd * std::max(products, 1.0) * inner * filters);
   ConvolutionShape shape{.product = {.rows = rows, .columns = filters, .inner = inner}, .channels = channels};
-  if (inner == channels || op.operands.front().is_transposed()) return shape;
+  if (is_backward && products > 0)
+    shape.weight_gradient_share = 1 / products;  // that of the input may be left out
+  if (op.operands.front().is_transposed()) return shape;
+  constexpr double kAlignedElements = 4;
+  const double images = static_cast<double>(input.sizes[0]),
+               pixels = elements(input.sizes) / (images * channels);
+  shape.is_of_matrices =
+      inner == channels && rows == images * pixels && std::fmod(pixels, kAlignedElements) == 0;
+  if (shape.is_of_matrices) return shape;
   constexpr double kOperandsOfProduct = 2;  // images and gradients or results; filters are small
   const double moved = elements(input.sizes) + rows * filters;
   shape.reordered_elements = products * moved;

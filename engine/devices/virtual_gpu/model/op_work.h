@@ -61,12 +61,14 @@ struct AttentionShape {
 };
 
 /// Convolution by cuDNN, which computes products of parts of images with filters. For images whose channels
-/// do not come last, and filters of more than one pixel, kernels of their own bring its operands into that
-/// order and its result back.
+/// do not come last, kernels of their own bring its operands into that order and its result back, unless
+/// filters of one pixel let it multiply them as they are.
 struct ConvolutionShape {
   ProductShape product{};
-  double channels = 0;        ///< of a filter
-  Bytes reordered_bytes = 0;  ///< read and written for that
+  double weight_gradient_share = 0;  ///< of the operations
+  bool is_of_matrices = false;       ///< its images are multiplied as they are
+  double channels = 0;               ///< of a filter
+  Bytes reordered_bytes = 0;         ///< read and written for that
   double reordered_elements = 0;
   double reorders = 0;  ///< kernels
 };

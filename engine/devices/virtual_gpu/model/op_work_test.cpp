@@ -209,6 +209,14 @@ TEST(OpWork, AConvolutionOfSinglePixelsReordersNothing) {
   EXPECT_EQ(work_of(convolution_of({2, 6, 16, 16}, {8, 6, 1, 1}), 0).convolution->reordered_bytes, 0);
 }
 
+TEST(OpWork, AConvolutionOfSinglePixelsReordersImagesThatAreNoAlignedMatrices) {
+  EXPECT_GT(work_of(convolution_of({2, 6, 7, 7}, {8, 6, 1, 1}), 0).convolution->reordered_bytes, 0);
+  constexpr Bytes kOutOfEverySecond = 2 * 8 * 8 * 8 * 2;
+  EXPECT_GT(
+      work_of(convolution_of({2, 6, 16, 16}, {8, 6, 1, 1}), kOutOfEverySecond).convolution->reordered_bytes,
+      0);
+}
+
 TEST(OpWork, AConvolutionInGroupsHasNoShapeOfOneProduct) {
   EXPECT_FALSE(work_of(convolution_of({2, 6, 16, 16}, {6, 1, 3, 3}), 0).convolution.has_value());
 }
@@ -221,6 +229,8 @@ TEST(OpWork, TheFirstConvolutionHasNoGradientOfItsInput) {
   op.gradients = 1;
   EXPECT_EQ(work_of(op, 0).flops, both.flops / 2);
   EXPECT_EQ(work_of(op, 0).bytes, both.bytes - op.operands[0].bytes);
+  EXPECT_EQ(both.convolution->weight_gradient_share, 0.5);
+  EXPECT_EQ(work_of(op, 0).convolution->weight_gradient_share, 1);
 }
 
 TEST(OpWork, AnOperatorWithUnexpectedOperandsCountsOnlyTraffic) {
