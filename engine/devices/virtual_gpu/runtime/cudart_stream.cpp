@@ -1,5 +1,4 @@
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -170,7 +169,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (is_watchdog()) return noted(gpu().streams().peek_event(event, gettid()));
+  if (is_watchdog()) return noted(gpu().streams().peek_event(event));
   OFFPROF_TRACED_CALL(cudaEventQuery_v3020);
   return noted(gpu().streams().query_event(event));
 }
@@ -203,7 +202,10 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* stat
   return cudaSuccess;
 }
 
+// A watchdog calls it before it looks at a collective, and once it is done with it
+// (CUDAStreamCaptureModeGuard).
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  if (is_watchdog()) gpu().streams().note_watchdog();
   OFFPROF_TRACED_CALL(cudaThreadExchangeStreamCaptureMode_v10010);
   thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
   const cudaStreamCaptureMode before = current;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -43,12 +44,13 @@ struct ExecutionState {
   VirtualTime time;
   RequestedFree requested_free;
   WatchedEnds watched_ends;
-  SmallValues values;                  ///< outside functional mode
-  std::int64_t unknown_reads = 0;      ///< see GpuOperators
-  std::optional<std::int64_t> answer;  ///< see GpuValues::answer_reads
-  std::string read_problem;            ///< why values of another rank were not read; empty: none
-  std::string peer_problem;            ///< the last problem with other ranks; empty: none
-  std::optional<StreamRace> races;     ///< empty if streams are not checked
+  std::condition_variable watchdog_told;  ///< a watchdog has seen ends
+  SmallValues values;                     ///< outside functional mode
+  std::int64_t unknown_reads = 0;         ///< see GpuOperators
+  std::optional<std::int64_t> answer;     ///< see GpuValues::answer_reads
+  std::string read_problem;               ///< why values of another rank were not read; empty: none
+  std::string peer_problem;               ///< the last problem with other ranks; empty: none
+  std::optional<StreamRace> races;        ///< empty if streams are not checked
   std::optional<FunctionalModeWork> functional_mode;  ///< empty outside functional mode
   std::atomic<GpuObserver*> observer = nullptr;       ///< set without the lock; nullptr: none
 };

@@ -1,13 +1,8 @@
 #include "engine/devices/virtual_gpu/state/gpu_collectives.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <set>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,14 +61,6 @@ std::string_view kernel_of(Collective collective) {
       "ncclDevKernel_Broadcast", "ncclDevKernel_Reduce",    "ncclDevKernel_SendRecv",
       "ncclDevKernel_SendRecv",  "ncclDevKernel_SendRecv"};
   return kKernels.at(static_cast<std::size_t>(collective));
-}
-
-/// Returns true if the thread of this process sleeps, or has ended.
-bool is_asleep(int thread) {
-  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t name_end = stat.rfind(')');  // the state follows the name: proc(5)
-  return name_end == std::string::npos || name_end + 2 >= stat.size() || stat[name_end + 2] != 'R';
 }
 
 const char* bytes_at(const void* address) {
@@ -167,40 +154,24 @@ bool GpuCollectives::exists(const Communicator* communicator) const {
 }
 
 void GpuCollectives::let_watchdogs_look() {
-  {
-    const GpuLock lock(state_.mutex);
-    state_.watched_ends.look(state_.time.host_time());
-  }
-  await_watchdogs();
+  std::unique_lock lock(state_.mutex);
+  state_.watched_ends.look(state_.time.host_time());
+  await_watchdogs(lock);
 }
 
 /// Waits until the watchdogs have seen all ends that are visible to them.
-void GpuCollectives::await_watchdogs() {
-  constexpr std::chrono::milliseconds kPause{1};
-  const auto begin = WatchedEnds::Clock::now();
-  std::set<int> watchdogs;
-  {
-    const GpuLock lock(state_.mutex);
-    if (state_.watched_ends.has_looked()) return;
-  }
-  while (true) {
-    std::this_thread::sleep_for(kPause);
-    const GpuLock lock(state_.mutex);
-    watchdogs = state_.watched_ends.watchdogs();
-    if (state_.watched_ends.has_looked()) break;
-    if (WatchedEnds::Clock::now() - begin > WatchedEnds::kMostHidden) return state_.watched_ends.show_all();
-  }
-  while (!std::ranges::all_of(watchdogs, is_asleep)) std::this_thread::sleep_for(kPause);
+void GpuCollectives::await_watchdogs(std::unique_lock<std::mutex>& lock) {
+  const auto have_looked = [this] { return state_.watched_ends.has_looked(); };
+  if (!state_.watchdog_told.wait_for(lock, WatchedEnds::kMostHidden, have_looked))
+    state_.watched_ends.give_up();
 }
 
 /// PyTorch drops the tensors of the all-reduces whose ends its watchdogs have seen when the next collective
 /// begins.
 void GpuCollectives::begin_collective() {
-  {
-    const GpuLock lock(state_.mutex);
-    state_.watched_ends.look_periodically(state_.time.host_time());
-  }
-  await_watchdogs();
+  std::unique_lock lock(state_.mutex);
+  state_.watched_ends.look_periodically(state_.time.host_time());
+  await_watchdogs(lock);
 }
 
 GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,

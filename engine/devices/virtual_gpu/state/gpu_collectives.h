@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,7 +74,7 @@ class GpuCollectives {
   void restart();
 
  private:
-  void await_watchdogs();
+  void await_watchdogs(std::unique_lock<std::mutex>& lock);
   void begin_collective();
   void gather_broadcasts(StreamId stream, std::span<const CollectiveCall> calls);
   void carry_values(StreamId stream, const Communicator& communicator, const CollectiveCall& call);

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -186,15 +185,14 @@ TEST_F(GpuCollectivesTest, RemembersTheShapeOfANotedGroup) {
 }
 
 TEST_F(GpuCollectivesTest, LookingAtAnEventMovesNoClock) {
-  constexpr int kWatchdog = 7;
   const EventId event = gpu.streams().create_event(true);
   run(Collective::kBroadcast, memory(kGiB), memory(kGiB), kGiB);
   gpu.streams().record_event(event, nullptr);
   const Nanoseconds before = gpu.host_time();
-  EXPECT_EQ(gpu.streams().peek_event(event, kWatchdog), GpuStatus::kNotReady);
+  EXPECT_EQ(gpu.streams().peek_event(event), GpuStatus::kNotReady);
   EXPECT_EQ(gpu.host_time(), before);
   gpu.streams().synchronise_device();
-  EXPECT_EQ(gpu.streams().peek_event(event, kWatchdog), GpuStatus::kOk);
+  EXPECT_EQ(gpu.streams().peek_event(event), GpuStatus::kOk);
 }
 
 TEST_F(GpuCollectivesTest, AWatchdogSeesTheEndOfAnAllReduceBeforeALaterCollective) {
@@ -204,8 +202,9 @@ TEST_F(GpuCollectivesTest, AWatchdogSeesTheEndOfAnAllReduceBeforeALaterCollectiv
   gpu.hold_host(2 * WatchedEnds::kPeriod);
   std::atomic<bool> has_seen = false;
   std::thread watchdog([&] {
-    while (gpu.streams().peek_event(event, gettid()) != GpuStatus::kOk) std::this_thread::yield();
+    while (gpu.streams().peek_event(event) != GpuStatus::kOk) std::this_thread::yield();
     has_seen = true;
+    gpu.streams().note_watchdog();
   });
   EXPECT_FALSE(has_seen);
   run(Collective::kBroadcast, memory(kGiB), memory(kGiB), kGiB);

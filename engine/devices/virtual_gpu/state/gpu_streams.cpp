@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "traces/base/error.h"
@@ -156,11 +157,17 @@ GpuStatus GpuStreams::query_event(EventId event) {
   return GpuStatus::kOk;
 }
 
-GpuStatus GpuStreams::peek_event(EventId event, int watchdog) const {
+GpuStatus GpuStreams::peek_event(EventId event) const {
   const GpuLock lock(state_.mutex);
   if (!state_.time.has_event(event)) return GpuStatus::kInvalidHandle;
-  const bool is_hidden = state_.watched_ends.hides(event, watchdog, WatchedEnds::Clock::now());
+  const bool is_hidden =
+      state_.watched_ends.hides(event, std::this_thread::get_id(), WatchedEnds::Clock::now());
   return !is_hidden && state_.time.is_reached(event) ? GpuStatus::kOk : GpuStatus::kNotReady;
+}
+
+void GpuStreams::note_watchdog() const {
+  const GpuLock lock(state_.mutex);
+  if (state_.watched_ends.has_told(std::this_thread::get_id())) state_.watchdog_told.notify_all();
 }
 
 GpuStatus GpuStreams::synchronise_event(EventId event) {

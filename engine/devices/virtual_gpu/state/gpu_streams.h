@@ -34,9 +34,11 @@ class GpuStreams {
   GpuStatus record_event(EventId event, StreamId stream, const void* caller = nullptr);
   GpuStatus wait_event(StreamId stream, EventId event);
   GpuStatus query_event(EventId event);
-  /// Looks whether an event is reached, for a watchdog, which runs as that thread (gettid): no clock
-  /// advances, and nobody learns of it. See WatchedEnds.
-  GpuStatus peek_event(EventId event, int watchdog) const;
+  /// Looks whether an event is reached, on a watchdog's thread: no clock advances, and nobody learns of it.
+  /// See WatchedEnds.
+  GpuStatus peek_event(EventId event) const;
+  /// The watchdog that runs on this thread has told PyTorch what it saw.
+  void note_watchdog() const;
   GpuStatus synchronise_event(EventId event);
   /// Sets `*elapsed` if the status is kOk. Returns kInvalidHandle if one of the events was never recorded or
   /// keeps no time.

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
+#include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
 #include "traces/base/units.h"
@@ -26,7 +27,7 @@ class WatchedEnds {
 
   /// An all-reduce was given to the stream. The next event that is recorded there is its end.
   void all_reduced(StreamId stream) {
-    is_recorded_next_ = true;
+    is_recorded_next_ = !has_given_up_;
     stream_ = stream;
   }
   /// An event was recorded, which will be reached at that virtual time.
@@ -44,24 +45,33 @@ class WatchedEnds {
   void look_periodically(Nanoseconds now) { look(now / kPeriod * kPeriod); }
   /// Makes all ends visible.
   void show_all() { ends_.clear(); }
-  /// Returns true if the watchdogs have seen all ends that are visible.
+  /// Makes all ends visible, since the watchdogs have not looked in time. If none ever has, hides none from
+  /// then on: a program that calls NCCL without ProcessGroupNCCL waits for them once.
+  void give_up() {
+    show_all();
+    busy_.clear();
+    has_given_up_ = !has_looked_once_;
+  }
+  /// Returns true if the watchdogs have seen all ends that are visible, and told PyTorch.
   bool has_looked() const {
-    for (const auto& [event, end] : ends_)
-      if (end.reached <= looked_) return false;
-    return true;
+    return busy_.empty() &&
+           std::ranges::none_of(ends_, [this](const auto& end) { return end.second.reached <= looked_; });
   }
 
-  /// Returns true if the end is still hidden from the watchdog, which runs as that thread (gettid).
-  bool hides(EventId event, int watchdog, Clock::time_point now) {
-    watchdogs_.insert(watchdog);
+  /// Returns true if the end is still hidden from the watchdog, a thread. If not, it tells PyTorch next.
+  bool hides(EventId event, std::thread::id watchdog, Clock::time_point now) {
     const auto found = ends_.find(event);
     if (found == ends_.end()) return false;
     if (found->second.reached > looked_ && now - found->second.recorded < kMostHidden) return true;
     ends_.erase(found);
+    busy_.insert(watchdog);
     return false;
   }
-  /// The threads that have looked.
-  const std::set<int>& watchdogs() const { return watchdogs_; }
+  /// The watchdog has told PyTorch which end it saw. Returns false if it saw none since the last call.
+  bool has_told(std::thread::id watchdog) {
+    if (busy_.erase(watchdog) == 0) return false;
+    return has_looked_once_ = true;
+  }
 
  private:
   struct End {
@@ -70,10 +80,10 @@ class WatchedEnds {
   };
 
   std::unordered_map<EventId, End> ends_;
+  std::unordered_set<std::thread::id> busy_;  ///< watchdogs that have not told PyTorch yet
   Nanoseconds looked_ = 0;
-  bool is_recorded_next_ = false;
+  bool is_recorded_next_ = false, has_looked_once_ = false, has_given_up_ = false;
   StreamId stream_ = nullptr;
-  std::set<int> watchdogs_;
 };
 
 }  // namespace offprof
