@@ -62,7 +62,7 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
   RunSettings& settings = request_.run.settings;
   if (request_.has_default_steps) settings.steps = budget_.measured;
   budget_.warmup = settings.warmup;
-  budget_.measured = settings.steps * static_cast<int>(1 + request_.compared.size());
+  budget_.measured = steps_to_train(settings.steps, device_) * static_cast<int>(1 + request_.compared.size());
   most_steps_ = budget_.sum();
   taken_ = 1;  // the one before the first begin_step
   Trace& trace = result_.trace;
@@ -95,7 +95,7 @@ StepScript<void> ScriptSession::profile() {
   note_growth();
   for (const Policy& policy : request_.compared) {
     const std::vector<StepResult> measured =
-        co_await steps.train(policy, run.settings.steps, Recording::kNone);
+        co_await steps.train(policy, steps_to_train(run.settings.steps, device_), Recording::kNone);
     compared_.push_back({policy, figures_of_trained(measured, result_.trace.program, device_)});
   }
 }

@@ -16,9 +16,8 @@ namespace offprof {
 namespace {
 
 /// Records the steps of the trace's timeline, with the GPU's tracer if there is one, and stores the results.
-/// They come after the measured ones, since recording takes time. The step before them is not shown: it
-/// allocates device memory anew, since the cache was released, and CUPTI instruments kernels at their first
-/// launch.
+/// They come after the measured ones, since recording takes time. The step before them is not shown:
+/// CUPTI instruments kernels at their first launch.
 StepScript<void> record_timeline(PolicySteps& steps, const Policy& policy, Device& device,
                                  const StepTracing* tracing, const std::function<TracingCost()>& tracing_cost,
                                  Trace& trace) {
@@ -80,14 +79,22 @@ void note_compression(const std::vector<StepResult>& steps, Trace& trace) {
       100.0 * static_cast<double>(sum.stored) / static_cast<double>(sum.given), format_bytes(sum.peak)));
 }
 
+/// Returns true if the first step under a policy waits for new memory.
+bool allocates_anew(const Device& device) {
+  return device.cache_use() && !device.is_virtual();
+}
+
 }  // namespace
+
+int steps_to_train(int measured, const Device& device) {
+  return allocates_anew(device) ? std::max(measured, 2) : measured;
+}
 
 Metrics figures_of_trained(const std::vector<StepResult>& steps, const StepProgram& program,
                            const Device& device) {
   std::span all(steps);
   if (!carried_storages(program).empty() && all.size() > 1) all = all.subspan(1);
-  const bool allocates_anew = device.cache_use() && !device.is_virtual() && all.size() > 1;
-  const std::size_t untimed = allocates_anew ? 1 : 0;
+  const std::size_t untimed = allocates_anew(device) && all.size() > 1 ? 1 : 0;
   return summarize(all.subspan(untimed), all.first(untimed));
 }
 
@@ -95,7 +102,7 @@ StepScript<void> measure_policy(PolicySteps& steps, const RunRequest& request, D
                                 const StepTracing* tracing, const std::function<TracingCost()>& tracing_cost,
                                 RunResult& result) {
   const std::vector<StepResult> measured =
-      co_await steps.train(request.policy, request.settings.steps, Recording::kNone);
+      co_await steps.train(request.policy, steps_to_train(request.settings.steps, device), Recording::kNone);
   result.commands = measured.front().commands;
   result.steps_with_other_commands =
       static_cast<int>(std::ranges::count(measured, true, &StepResult::has_other_commands));

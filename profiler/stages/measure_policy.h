@@ -15,6 +15,10 @@
 
 namespace offprof {
 
+/// Returns how many steps to train for `measured` measured ones: at least two on a real GPU, since the first
+/// one allocates device memory and pins host memory.
+int steps_to_train(int measured, const Device& device);
+
 /// Returns the figures of steps that PolicySteps::train ran on the device. On a real GPU the time of the
 /// first of several does not count: the cache was released before it, so it allocates device memory anew. If
 /// `program` carries tensors, nothing of it counts: it finds what steps under another policy have left.

@@ -29,6 +29,10 @@ bool PolicySteps::loses_something(const StepGuide& guide) {
 
 void PolicySteps::set_limits(const Policy& policy) {
   source_.device.release_cache();
+  limit_memory(policy);
+}
+
+void PolicySteps::limit_memory(const Policy& policy) {
   // Frees pinned memory of another policy. The same policy would have to pin its memory anew.
   if (last_policy_ != policy) source_.device.trim_host();
   last_policy_ = policy;
@@ -48,7 +52,8 @@ std::optional<Bytes> PolicySteps::host_capacity(const Policy& policy) const {
 }
 
 StepScript<std::vector<StepResult>> PolicySteps::train(Policy policy, int steps, Recording recording) {
-  set_limits(policy);
+  const bool keeps_cache = recording == Recording::kTimeline && last_policy_ == policy;
+  keeps_cache ? limit_memory(policy) : set_limits(policy);
   const StepOrder order{
       .policy = policy,
       .guide = guide_for(policy),

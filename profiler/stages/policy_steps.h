@@ -25,7 +25,8 @@ class PolicySteps {
   /// Returns true if a transform that `guide` places tensors with loses something.
   static bool loses_something(const StepGuide& guide);
 
-  /// Asks for steps under `policy` within the device's capacity and the policy's host memory.
+  /// Asks for steps under `policy` within the device's capacity and the policy's host memory. They begin with
+  /// an empty cache, except those of a timeline right after others under this policy.
   StepScript<std::vector<StepResult>> train(Policy policy, int steps, Recording recording);
   /// Limits the memory of steps under `policy`; lift_limits removes the limits.
   void set_limits(const Policy& policy);
@@ -39,6 +40,7 @@ class PolicySteps {
 
  private:
   std::optional<Bytes> host_capacity(const Policy& policy) const;
+  void limit_memory(const Policy& policy);
 
   const StepSource& source_;
   const Trace& trace_;

@@ -36,9 +36,10 @@ struct StepBudget {
   /// For a device whose costs are not known. All 0: it is calibrated in rounds (see calibrate) instead, which
   /// take as many steps as they need.
   CalibrationSteps calibration{};
-  int measured = 5;         ///< measured under the policy
-  int timeline_warmup = 1;  ///< before those of the timeline, since the cache was released
-  int timeline = 2;         ///< recorded under the policy for the timeline
+  int measured = 5;  ///< measured under the policy
+  int timeline_warmup =
+      1;             ///< before those of the timeline, since a GPU's kernels are slow when first traced
+  int timeline = 2;  ///< recorded under the policy for the timeline
 
   /// Returns the number of steps at most, unless the calibration takes rounds.
   constexpr int sum() const {
@@ -59,7 +60,8 @@ struct StepNeeds {
 inline constexpr int kMostScriptSteps = 15;
 
 /// Returns the budget of a training script, whose steps may each take long: at most kMostScriptSteps. If they
-/// do not suffice for everything, the times are measured less often.
+/// do not suffice for everything, the times are measured less often. A GPU keeps its second measured step:
+/// the first allocates and pins memory, so its time does not count.
 constexpr StepBudget budget_of_script(const StepNeeds& needs) {
   StepBudget budget;
   // Steps of the calibration give the times of a calibrated program, so recorded ones only have to show what
@@ -74,8 +76,10 @@ constexpr StepBudget budget_of_script(const StepNeeds& needs) {
     budget.timeline_warmup = needs.traces ? 1 : 0;
     budget.timeline = 1;
   }
-  for (int* const less : {&budget.calibration.marked, &budget.measured, &budget.calibration.offloaded,
-                          &budget.calibration.plain})
+  if (needs.computes_beside_host && budget.sum() > kMostScriptSteps) budget.timeline_warmup = 0;
+  for (int* const less :
+       {&budget.calibration.marked, needs.computes_beside_host ? &budget.calibration.plain : &budget.measured,
+        &budget.calibration.offloaded})
     if (budget.sum() > kMostScriptSteps && *less > 1) --*less;
   return budget;
 }

@@ -96,7 +96,9 @@ TEST(CalibratedScript, TheTimeOfTheFirstStepDoesNotCountOnAGpu) {
   const std::vector<StepResult> steps = {step_of(900, 8), step_of(500, 4)};
   EXPECT_EQ(figures_of_trained(steps, {}, gpu).step_time_ns, 500);
   EXPECT_EQ(figures_of_trained(steps, {}, gpu).device_peak_bytes, 8);
-  EXPECT_EQ(figures_of_trained({step_of(900, 8)}, {}, gpu).step_time_ns, 900);
+  EXPECT_EQ(steps_to_train(1, gpu), 2);
+  EXPECT_EQ(steps_to_train(3, gpu), 3);
+  EXPECT_EQ(steps_to_train(1, *opened), 1);
 }
 
 }  // namespace
