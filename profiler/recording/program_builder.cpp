@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/devices/virtual_gpu/model/op_family.h"
+#include "engine/devices/virtual_gpu/work/op_family.h"
 #include "profiler/recording/numbered_pass.h"
 #include "traces/base/check.h"
 #include "traces/base/error.h"

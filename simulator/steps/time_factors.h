@@ -10,7 +10,7 @@ struct TimeFactors {
   bool operator==(const TimeFactors&) const = default;
 };
 
-/// Returns the range of the kernels of a family of operators (engine/devices/virtual_gpu/model/op_family.h);
+/// Returns the range of the kernels of a family of operators (engine/devices/virtual_gpu/work/op_family.h);
 /// that of `other` if there is no such family.
 TimeFactors kernel_factors(std::string_view family);
 

@@ -131,7 +131,7 @@ struct Staging {
   bool operator==(const Staging&) const = default;
 };
 
-/// Modelled time of one family of operators (engine/devices/virtual_gpu/model/op_family.h).
+/// Modelled time of one family of operators (engine/devices/virtual_gpu/work/op_family.h).
 struct FamilyTime {
   std::string family;
   Nanoseconds busy_ns = 0;  ///< time of the compute stream in a step

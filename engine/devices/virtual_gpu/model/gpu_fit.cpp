@@ -60,13 +60,13 @@ double fitted(DeviceProfile profile, double DeviceProfile::*figure, double low, 
   return (low + high) / 2;
 }
 
-constexpr double kMostElements = 100;
+constexpr double kMostFittedElements = 100;
 
 /// Returns true if the measured time of the broadcast is longer than its traffic takes: otherwise it says
 /// nothing about elements, as on a GPU with little bandwidth.
 bool is_bound_by_elements(DeviceProfile profile, Nanoseconds measured_ns) {
   constexpr double kClearlyLonger = 1.02;
-  profile.elements_per_cycle = kMostElements;
+  profile.elements_per_cycle = kMostFittedElements;
   const Nanoseconds traffic_ns = modelled_time(profile, {}, broadcast_work());
   return static_cast<double>(measured_ns) > kClearlyLonger * static_cast<double>(traffic_ns);
 }
@@ -130,7 +130,7 @@ DeviceProfile fit_profile(const DeviceProfile& like, const GpuMeasurements& meas
                                         attention_work(), measured.attention_ns);
   if (is_bound_by_elements(profile, measured.broadcast_ns))
     profile.elements_per_cycle = fitted(profile, &DeviceProfile::elements_per_cycle, kLeastElements,
-                                        kMostElements, broadcast_work(), measured.broadcast_ns);
+                                        kMostFittedElements, broadcast_work(), measured.broadcast_ns);
   profile.link = measured.link;
   return profile;
 }

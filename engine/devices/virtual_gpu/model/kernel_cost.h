@@ -1,10 +1,10 @@
 #pragma once
 
-#include "engine/devices/virtual_gpu/model/kernel_launch.h"
 #include "engine/devices/virtual_gpu/model/kernel_times.h"
-#include "engine/devices/virtual_gpu/model/kernel_work.h"
-#include "engine/devices/virtual_gpu/model/op_work.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
+#include "engine/devices/virtual_gpu/work/kernel_launch.h"
+#include "engine/devices/virtual_gpu/work/kernel_work.h"
+#include "engine/devices/virtual_gpu/work/op_work.h"
 #include "traces/base/units.h"
 
 namespace offprof {

@@ -93,28 +93,82 @@ TEST(KernelCost, AKernelWithSmallArgumentsTakesTheShortestTime) {
   EXPECT_EQ(KernelCost(round_profile(), {}).time_of(launch, nullptr, 0, true).duration, 1000);
 }
 
-TEST(KernelCost, ConvolutionsInTf32RunAtItsRate) {
-  OpCall op{"aten::cudnn_convolution",
-            {{"float32", {1, 1024, 16, 16}, 1 << 20, 4}, {"float32", {1024, 1024, 1, 1}, 4 << 20, 4}}};
-  op.uses_tf32 = true;
-  // 2 * 2^18 outputs * 2^10 elements of a filter at 4 TFLOP/s, of which convolutions reach 0.8, and 0.55 of
-  // that if they multiply images as they are.
-  const Nanoseconds duration = KernelCost(round_profile(), {}).time_of({}, &op, 1 << 20, true).duration;
-  EXPECT_NEAR(static_cast<double>(duration), 1000 + 134217.728 / 0.8 / 0.55, 1);
+// Times of cuDNN's and cuBLAS's kernels on an H100 (traces/recorded/h100/kernels.csv), in microseconds.
+double time_on_h100(const OpCall& op, Bytes allocated) {
+  return static_cast<double>(
+             KernelCost(load_profile("h100-80gb"), {}).time_of({}, &op, allocated, true).duration) /
+         1e3;
 }
 
-TEST(KernelCost, GradientsOfWeightsOfConvolutionsTakeLongerInTf32) {
-  OpCall op{"aten::convolution_backward",
-            {{"float32", {1, 1024, 16, 16}, 1 << 20, 4},
-             {"float32", {1, 1024, 16, 16}, 1 << 20, 4},
-             {"float32", {1024, 1024, 1, 1}, 4 << 20, 4}}};
-  op.uses_tf32 = true;
-  const auto time = [&](double gradients) {
-    op.gradients = gradients;
-    return static_cast<double>(KernelCost(round_profile(), {}).time_of({}, &op, 1 << 20, true).duration);
+OperandShape images(std::string_view dtype, std::vector<std::int64_t> sizes, bool channels_last = false) {
+  const Bytes element = dtype == "float32" ? 4 : 2;
+  const OperandShape shape{dtype, std::move(sizes)};
+  return {dtype, shape.sizes, static_cast<Bytes>(shape.elements()) * element, element,
+          channels_last ? shape.sizes[1] * element : element};
+}
+
+double convolution_on_h100(OperandShape input, OperandShape filters) {
+  OpCall op{"aten::cudnn_convolution", {input, filters}};
+  op.uses_tf32 = input.dtype == "float32";
+  const double pixels = input.elements() / static_cast<double>(input.sizes[1]);
+  return time_on_h100(op, static_cast<Bytes>(pixels) * filters.sizes[0] * input.element_bytes);
+}
+
+TEST(KernelCost, AConvolutionTakesAsLongAsOnAnH100) {
+  const auto expect = [](double modelled, double measured) {
+    EXPECT_NEAR(modelled, measured, 0.2 * measured);
   };
-  EXPECT_NEAR(time(1), 1000 + 134217.728 / 0.8 / 0.55 / 0.55, 1);
-  EXPECT_NEAR(time(2), 1000 + 134217.728 / 0.8 / 0.55 * (1 + 1 / 0.55), 1);
+  const auto last = [](std::vector<std::int64_t> sizes) {
+    return images("bfloat16", std::move(sizes), true);
+  };
+  const auto single = [](std::vector<std::int64_t> sizes) { return images("float32", std::move(sizes)); };
+  expect(convolution_on_h100(last({64, 64, 56, 56}), last({64, 64, 3, 3})), 43.2);
+  expect(convolution_on_h100(last({64, 512, 7, 7}), last({512, 512, 3, 3})), 28.1);
+  expect(convolution_on_h100(last({32, 640, 32, 32}), last({640, 640, 3, 3})), 319.7);
+  expect(convolution_on_h100(last({32, 512, 14, 14}), last({512, 16, 3, 3})), 14.7);  // 32 groups
+  expect(convolution_on_h100(last({32, 96, 56, 56}), last({96, 1, 7, 7})), 71.8);     // 96 groups
+  expect(convolution_on_h100(single({64, 64, 56, 56}), single({64, 64, 3, 3})), 161.2);
+  expect(convolution_on_h100(single({64, 256, 56, 56}), single({64, 256, 1, 1})), 95.4);
+}
+
+TEST(KernelCost, TheGradientsOfAConvolutionTakeAsLongAsOnAnH100) {
+  const auto time = [](double gradients) {
+    const OperandShape image = images("bfloat16", {32, 640, 32, 32}, true);
+    OpCall op{"aten::convolution_backward", {image, image, images("bfloat16", {640, 640, 3, 3}, true)}};
+    op.gradients = gradients;
+    return time_on_h100(op, image.bytes);
+  };
+  EXPECT_NEAR(time(2), 646.0, 0.2 * 646.0);
+  EXPECT_NEAR(time(1), 324.7, 0.2 * 324.7);  // that of the weight alone
+}
+
+TEST(KernelCost, TheGradientOfAWeightTakesLongerInTf32) {
+  constexpr Bytes kBytes = Bytes{4096} * 4096 * 4;
+  const OperandShape rows{"float32", {4096, 4096}, kBytes, 4, 4};
+  const OperandShape transposed{"float32", {4096, 4096}, kBytes, 4, 4096 * 4};
+  OpCall of_weight{"aten::mm", {transposed, rows}}, of_rows{"aten::mm", {rows, rows}};
+  of_weight.uses_tf32 = of_rows.uses_tf32 = true;
+  EXPECT_NEAR(time_on_h100(of_weight, kBytes), 526.2, 0.3 * 526.2);
+  EXPECT_NEAR(time_on_h100(of_rows, kBytes), 343.3, 0.25 * 343.3);
+}
+
+// 16 x 12 heads of width 64. Kernels compute whole tiles of 128 positions, and backward has two beside its
+// own.
+TEST(KernelCost, AttentionTakesAsLongAsOnAnH100) {
+  const auto forward = [](std::int64_t positions) {
+    const OperandShape q = images("bfloat16", {16, 12, positions, 64});
+    return time_on_h100({"aten::_scaled_dot_product_cudnn_attention", {q, q, q}}, q.bytes);
+  };
+  const auto backward = [](std::int64_t positions) {
+    const OperandShape q = images("bfloat16", {16, 12, positions, 64});
+    return time_on_h100({"aten::_scaled_dot_product_cudnn_attention_backward", {q, q, q, q, q}}, 3 * q.bytes);
+  };
+  for (const auto& [positions, measured] :
+       {std::pair{197, 14.8}, {257, 27.8}, {577, 62.9}, {1025, 176.5}, {4096, 1698.4}})
+    EXPECT_NEAR(forward(positions), measured, 0.1 * measured) << positions;
+  for (const auto& [positions, measured] :
+       {std::pair{197, 48.2}, {257, 75.4}, {577, 193.9}, {1025, 462.2}, {4096, 4452.3}})
+    EXPECT_NEAR(backward(positions), measured, 0.1 * measured) << positions;
 }
 
 // An H100 took 101.6 us in tf32 for a product of DiT-XL/2 with 16 images of 256 patches: [4096, 1152] by

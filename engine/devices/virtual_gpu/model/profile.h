@@ -10,6 +10,8 @@
 
 namespace offprof {
 
+inline constexpr double kNanosecondsPerSecond = 1e9;
+
 /// Figures of a GPU: the properties that the virtual GPU reports and the parameters of its cost model.
 /// docs/reference/gpu-profiles.md describes the file format; the file itself names the sources of its
 /// figures.
@@ -44,6 +46,9 @@ struct DeviceProfile {
   Nanoseconds launch_ns = 0;  ///< host time of a kernel launch
   HostTimes host;             ///< for operators
   Link link;                  ///< to pinned host memory
+
+  /// Returns the elements that all multiprocessors load and store one by one in a second.
+  double elements_per_second() const { return elements_per_cycle * multiprocessors * clock_khz * 1e3; }
 };
 
 /// Name of the profile that plain `--device virtual` uses.

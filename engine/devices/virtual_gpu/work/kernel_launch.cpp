@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/model/kernel_launch.h"
+#include "engine/devices/virtual_gpu/work/kernel_launch.h"
 
 #include <cstddef>
 

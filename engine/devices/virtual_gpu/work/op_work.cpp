@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/model/op_work.h"
+#include "engine/devices/virtual_gpu/work/op_work.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,8 @@
 #include <map>
 #include <numeric>
 #include <optional>
+
+#include "engine/devices/virtual_gpu/work/convolution_shape.h"
 
 namespace offprof {
 namespace {
@@ -60,7 +62,9 @@ Shape product(std::size_t left) {
                         .inner = static_cast<double>(a.back()),
                         .batch = elements({a.begin(), a.end() - 2}),
                         .aligned_elements = aligned_elements(op.operands[left], op.operands[left + 1],
-                                                             b.size() < 2 ? 1 : b.back())};
+                                                             b.size() < 2 ? 1 : b.back()),
+                        .sums_apart = b.size() > 1 && op.operands[left].is_transposed() &&
+                                      !op.operands[left + 1].is_transposed()};
   };
 }
 
@@ -150,12 +154,18 @@ void count_attention(const Attention& attention, const OpCall& op, OpWork& work)
                (attention.over_key * key_width + attention.over_value * value_width) *
                (op.is_causal ? kBelowDiagonal : 1);
   work.tensor_cores = true;
-  work.attention = {.positions = columns,
+  work.attention = {.queries = static_cast<double>(q[static_cast<std::size_t>(attention.layout)]),
+                    .positions = columns,
                     .width = key_width,
                     .is_causal = op.is_causal,
                     .is_backward = attention.query > 0,
                     .has_mask = op.has_mask,
                     .is_cudnn = op.name.find("cudnn") != std::string_view::npos};
+  if (!work.attention->is_cudnn || !work.attention->is_backward) return;
+  constexpr Bytes kOf16Bits = 3, kOfFloat32 = 2;  // gradient and result in, gradient out; sums out and in
+  constexpr Bytes kHalf = 2, kSingle = 4;
+  work.attention->beside_backward_bytes =
+      static_cast<Bytes>(elements(q)) * (kOf16Bits * kHalf + kOfFloat32 * kSingle);
 }
 
 const std::map<std::string_view, Shape, std::less<>>& products() {
@@ -261,45 +271,13 @@ void count_product(const ProductShape& shape, OpWork& work) {
   work.tensor_cores = true;
 }
 
-/// Describes a convolution of [images, channels, height, width] with filters [filters, channels, ..]; nullopt
-/// for one in groups, whose kernels are others. Gradients are products of the same size.
-///
-/// In cuDNN 9.19 on an H100, images whose channels do not come last are brought into that order before each
-/// product, and the result back after it. With filters of one pixel, images are matrices as they are, if all
-/// of their pixels count and rows of that many elements are aligned.
-std::optional<ConvolutionShape> convolution_shape(const OpCall& op, double flops) {
-  const bool is_backward = op.name.ends_with("_backward");
-  const std::size_t image = is_backward ? 1 : 0;
-  const OperandShape &input = op.operands[image], &weight = op.operands[image + 1];
-  const double inner = filter_elements(weight), filters = static_cast<double>(weight.sizes[0]);
-  const auto channels = static_cast<double>(weight.sizes[1]);
-  if (static_cast<double>(input.sizes[1]) != channels || inner == 0 || filters == 0) return std::nullopt;
-  const double products = is_backward ? op.gradients : 1;
-  const double rows = flops / (kMultiplyAdd * std::max(products, 1.0) * inner * filters);
-  ConvolutionShape shape{.product = {.rows = rows, .columns = filters, .inner = inner}, .channels = channels};
-  if (is_backward && products > 0)
-    shape.weight_gradient_share = 1 / products;  // that of the input may be left out
-  if (op.operands.front().is_transposed()) return shape;
-  constexpr double kAlignedElements = 4;
-  const double images = static_cast<double>(input.sizes[0]),
-               pixels = elements(input.sizes) / (images * channels);
-  shape.is_of_matrices =
-      inner == channels && rows == images * pixels && std::fmod(pixels, kAlignedElements) == 0;
-  if (shape.is_of_matrices) return shape;
-  constexpr double kOperandsOfProduct = 2;  // images and gradients or results; filters are small
-  const double moved = elements(input.sizes) + rows * filters;
-  shape.reordered_elements = products * moved;
-  shape.reordered_bytes =
-      static_cast<Bytes>(kOperandsOfProduct * shape.reordered_elements) * input.element_bytes;
-  shape.reorders = kOperandsOfProduct * products;
-  return shape;
-}
-
 void count_convolution(const OpCall& op, double flops, OpWork& work) {
   work.flops = flops;
   work.tensor_cores = true;
   work.convolution = convolution_shape(op, flops);
-  if (op.name.ends_with("_backward") && op.gradients > 1) work.bytes += op.operands.front().bytes;
+  const bool is_backward = op.name.ends_with("_backward");
+  if (is_backward && op.gradients > 1) work.bytes += op.operands.front().bytes;
+  if (work.convolution) work.bytes -= skipped_bytes(op.operands[is_backward ? 1 : 0], *work.convolution);
 }
 
 }  // namespace
@@ -318,17 +296,6 @@ bool is_overwriting(std::string_view name) {
 bool gathers(std::string_view name) {
   return is_one_of(name, {"aten::embedding", "aten::index_select", "aten::gather", "aten::index",
                           "aten::take", "aten::nll_loss_forward"});
-}
-
-Bytes read_again(const OpCall& op) {
-  const bool forward = is_one_of(
-      op.name, {"aten::cudnn_batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit"});
-  const bool backward =
-      is_one_of(op.name, {"aten::cudnn_batch_norm_backward", "aten::native_batch_norm_backward"});
-  Bytes bytes = 0;
-  for (std::size_t i = 0; i < std::min<std::size_t>(op.operands.size(), forward ? 1 : backward ? 2 : 0); ++i)
-    bytes += op.operands[i].bytes;
-  return bytes;
 }
 
 OpKind kind_of(std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,11 @@ struct OperandShape {
   /// in memory, from an element to the next one along the last dimension; 0 if that is broadcast
   Bytes step_bytes = 0;
 
+  double elements() const {
+    return std::accumulate(sizes.begin(), sizes.end(), 1.0, [](double product, std::int64_t size) {
+      return product * static_cast<double>(size);
+    });
+  }
   /// Returns true if elements along the last dimension are not adjacent, as in a transposed matrix, or in
   /// images whose channels come last.
   bool is_transposed() const { return step_bytes > element_bytes; }
@@ -49,26 +55,38 @@ struct ProductShape {
   double rows = 0, columns = 0, inner = 0, batch = 1;
   /// The rows of its operands and of its result begin at multiples of so many elements: 8, 4, 2 or 1.
   std::int64_t aligned_elements = 8;
+  /// In neither operand are the elements adjacent that are multiplied and added, as in the gradient of a
+  /// weight.
+  bool sums_apart = false;
 };
 
 /// Attention that does not store its scores.
 struct AttentionShape {
-  double positions = 0;  ///< of keys
-  double width = 0;      ///< of a query of one head
+  double queries = 0, positions = 0;  ///< of a sequence; positions are those of its keys
+  double width = 0;                   ///< of a query of one head
   bool is_causal = false, is_backward = false;
   bool has_mask = false;  ///< a tensor, which says nothing about what need not be computed
   bool is_cudnn = false;  ///< by cuDNN's kernels
+  /// read and written by kernels before and after those of backward: the sum over results times their
+  /// gradients, and the gradients of queries, added up in float32
+  Bytes beside_backward_bytes = 0;
 };
 
 /// Convolution by cuDNN, which computes products of parts of images with filters. For images whose channels
 /// do not come last, kernels of their own bring its operands into that order and its result back, unless
 /// filters of one pixel let it multiply them as they are.
+///
+/// A convolution in groups is computed as one of blocks of channels: with products that no filter asks for.
 struct ConvolutionShape {
-  ProductShape product{};
-  double weight_gradient_share = 0;  ///< of the operations
-  bool is_of_matrices = false;       ///< its images are multiplied as they are
-  double channels = 0;               ///< of a filter
-  Bytes reordered_bytes = 0;         ///< read and written for that
+  ProductShape product{};          ///< of forward
+  double pixels = 0;               ///< of its images, or as many for each block of channels
+  double images = 1;               ///< that are multiplied one by one
+  double channels = 0;             ///< of a filter, or of a block
+  double computed_operations = 1;  ///< for each that counts
+  double gradients = 0;  ///< of a backward pass: that of the weight, and one more for that of the images
+  bool is_of_matrices = false;  ///< filters have one pixel, and each pixel of an image counts
+  bool has_channels_last = false;
+  Bytes reordered_bytes = 0;  ///< read and written by kernels that reorder
   double reordered_elements = 0;
   double reorders = 0;  ///< kernels
 };
@@ -84,6 +102,8 @@ struct OpWork {
   std::optional<ProductShape> product{};
   std::optional<AttentionShape> attention{};
   std::optional<ConvolutionShape> convolution{};
+
+  bool has_16_bits() const { return dtype == "bfloat16" || dtype == "float16"; }
 };
 
 /// Kind of an operator, which determines how its work is counted.
@@ -111,9 +131,5 @@ bool is_overwriting(std::string_view name);
 
 /// Returns true if the operator reads only some rows of its first operand, no more bytes than it returns.
 bool gathers(std::string_view name);
-
-/// Returns the bytes that an operator without tensor cores reads a second time, such as a batch norm, which
-/// takes moments first.
-Bytes read_again(const OpCall& op);
 
 }  // namespace offprof

@@ -1,53 +1,23 @@
-#include "engine/devices/virtual_gpu/model/kernel_work.h"
+#include "engine/devices/virtual_gpu/work/kernel_work.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
-#include <map>
 #include <optional>
+#include <utility>
+
+#include "engine/devices/virtual_gpu/work/image_kernels.h"
+#include "engine/devices/virtual_gpu/work/kernel_passes.h"
 
 namespace offprof {
 namespace {
 
-/// Operands of a call that a kernel reads, in whole.
-Bytes bytes_of(const OpCall& op, std::size_t operand) {
-  return operand < op.operands.size() ? op.operands[operand].bytes : 0;
-}
-
-double elements_of(const OperandShape& operand) {
-  double elements = 1;
-  for (const std::int64_t size : operand.sizes) elements *= static_cast<double>(size);
-  return elements;
-}
-
-using Work = std::function<KernelWork(const KernelLaunch& launch, const OpCall& op, Bytes allocated)>;
-
-/// Reads the first `inputs` operands once and writes the allocated result.
-Work one_pass(std::size_t inputs) {
-  return [=](const KernelLaunch&, const OpCall& op, Bytes allocated) {
-    KernelWork kernel{.work = {.bytes = allocated}};
-    for (std::size_t i = 0; i < inputs; ++i) kernel.work.bytes += bytes_of(op, i);
-    return kernel;
-  };
-}
-
 /// The same, one row a block. Reads the first `repeated` operands `times` more.
-Work row_passes(std::size_t inputs, std::size_t repeated, Bytes times) {
+WorkRule row_passes(std::size_t inputs, std::size_t repeated, Bytes times) {
   return [=](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
     KernelWork kernel = one_pass(inputs)(launch, op, allocated);
     for (std::size_t i = 0; i < repeated; ++i) kernel.bytes_read_again += times * bytes_of(op, i);
     kernel.bytes_per_block = static_cast<double>(kernel.work.bytes) / launch.blocks();
-    return kernel;
-  };
-}
-
-/// Wraps `work`: each element of the first operand takes at least `share` of the time of an elementwise
-/// kernel, since it is converted, or its exponential computed, and threads wait for each other's sums.
-Work at_least(double share, Work work) {
-  return [share, work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
-    KernelWork kernel = work(launch, op, allocated);
-    if (!op.operands.empty()) kernel.single_elements = share * elements_of(op.operands.front());
     return kernel;
   };
 }
@@ -60,7 +30,7 @@ KernelWork chunks_of_lists(const KernelLaunch& launch, const OpCall& op, Bytes a
   constexpr double kBandwidthShare = 0.9;  // of one launch after the other; on an H100
   double chunks = 0, largest = 0;
   for (std::size_t i = 0; i < std::min(op.list_length, op.operands.size()); ++i) {
-    const double elements = elements_of(op.operands[i]);
+    const double elements = op.operands[i].elements();
     chunks += std::ceil(elements / kChunk);
     largest = std::max(largest, std::min(elements, kChunk));
   }
@@ -75,7 +45,7 @@ KernelWork chunks_of_lists(const KernelLaunch& launch, const OpCall& op, Bytes a
 
 /// Reads (gradient, result) once, the gradient `times` more, and writes the gradient of the input. The
 /// operator may have allocated their product too.
-Work gradient_of_softmax(Bytes times) {
+WorkRule gradient_of_softmax(Bytes times) {
   return [=](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
     return row_passes(2, 1, times)(launch, op, std::min(allocated, bytes_of(op, 1)));
   };
@@ -87,85 +57,44 @@ KernelWork gradient_of_normalized(const KernelLaunch& launch, const OpCall& op, 
   return row_passes(2, 2, 1)(launch, op, bytes_of(op, 1));
 }
 
-/// Reads the first `inputs` operands once. What it writes is small.
-Work reading(std::size_t inputs) {
-  return [=](const KernelLaunch&, const OpCall& op, Bytes) {
-    KernelWork kernel;
-    for (std::size_t i = 0; i < inputs; ++i) kernel.work.bytes += bytes_of(op, i);
-    return kernel;
-  };
-}
-
-/// The same, one element at a time.
-Work reading_singly(std::size_t inputs) {
-  return [=](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
-    KernelWork kernel = reading(inputs)(launch, op, allocated);
-    for (std::size_t i = 0; i < std::min(inputs, op.operands.size()); ++i)
-      kernel.single_elements += elements_of(op.operands[i]);
-    return kernel;
-  };
-}
-
-/// Wraps `work`: a thread of a batch norm loads few elements ahead, which limits kernels of few blocks.
-Work of_batch_norm(Work work) {
-  return [work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
-    constexpr double kElementsOnTheWay = 1.5;  // on an H100
-    KernelWork kernel = work(launch, op, allocated);
-    kernel.single_elements_on_the_way = kElementsOnTheWay;
-    return kernel;
-  };
-}
-
-/// Reads the first `inputs` operands once and writes the allocated result, with `share` of the time of an
-/// elementwise kernel for each element of operand `counted`.
-Work element_passes(std::size_t inputs, std::size_t counted, double share) {
-  return [=](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
-    KernelWork kernel = one_pass(inputs)(launch, op, allocated);
-    if (counted < op.operands.size()) kernel.single_elements = share * elements_of(op.operands[counted]);
-    return kernel;
-  };
-}
-
 /// Reads all operands and writes the allocated result. The address of each element is calculated from its
 /// place in all dimensions.
 KernelWork concatenation(const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
   constexpr double kShare = 1.35;  // of the time of an elementwise kernel; on an H100
   KernelWork kernel = one_pass(op.operands.size())(launch, op, allocated);
-  for (const OperandShape& operand : op.operands) kernel.single_elements += kShare * elements_of(operand);
+  for (const OperandShape& operand : op.operands) kernel.single_elements += kShare * operand.elements();
   kernel.has_unknown_launch = true;
   return kernel;
 }
 
 /// A sum, mean or maximum of the first operand. The result has half of its elements at most; what else is
-/// allocated is a workspace, of which little is used (Reduce.cuh).
-KernelWork reduction(const KernelLaunch&, const OpCall& op, Bytes allocated) {
-  constexpr double kBandwidthShare = 0.85;  // of kernels that read only; on an H100
-  const Bytes read = bytes_of(op, 0);
-  const auto bytes = static_cast<double>(read + std::min(allocated, read / 2));
-  return {.work = {.bytes = static_cast<Bytes>(bytes / kBandwidthShare)}, .has_unknown_launch = true};
-}
-
-/// cuDNN's batch norm: one block for each channel goes through it `passes` times.
-Work by_channels(std::size_t inputs, Bytes passes) {
-  return [=](const KernelLaunch& launch, const OpCall& op, Bytes) {
-    KernelWork kernel = one_pass(inputs)(launch, op, bytes_of(op, 0));
-    kernel.bytes_read_again = (passes - 1) * reading(inputs)(launch, op, 0).work.bytes;
-    kernel.bytes_per_block = static_cast<double>(kernel.work.bytes);
-    kernel.has_unknown_launch = true;
-    if (!op.operands.empty() && op.operands.front().sizes.size() > 1)
-      kernel.most_multiprocessors = static_cast<double>(op.operands.front().sizes[1]);
-    return kernel;
-  };
+/// allocated is a workspace, of which little is used. Several blocks may share an element of the result: the
+/// last one adds the sums of all of them (Reduce.cuh). Figures are those of an H100.
+KernelWork reduction(const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+  constexpr double kBandwidthShare = 0.85;  // of kernels that read only
+  constexpr double kElementsOnTheWay = 20, kShareOfCachedLoad = 0.4, kLoadsOfExchange = 3;
+  const double sharing = launch.grid[1];
+  const Bytes read = bytes_of(op, 0), written = sharing > 1 ? 0 : std::min(allocated, read / 2);
+  KernelWork kernel{
+      .work = {.bytes = static_cast<Bytes>(static_cast<double>(read + written) / kBandwidthShare)}};
+  if (op.operands.empty()) return kernel;
+  kernel.bytes_on_the_way = kElementsOnTheWay * static_cast<double>(op.operands.front().element_bytes);
+  if (sharing > 1) {
+    const double adding = launch.block[1] > 1 ? launch.block[1] : launch.block[0];
+    kernel.closing_loads = kLoadsOfExchange + kShareOfCachedLoad * sharing / adding;
+  } else {
+    kernel.waits_of_block = 1;
+  }
+  return kernel;
 }
 
 /// Threads that go through the targets together; each takes `loads` dependent loads for one.
-Work over_targets(std::size_t target, double loads) {
+WorkRule over_targets(std::size_t target, double loads) {
   return [=](const KernelLaunch& launch, const OpCall& op, Bytes) {
     KernelWork kernel;
     if (target < op.operands.size())
       kernel.dependent_loads =
-          std::ceil(elements_of(op.operands[target]) / (launch.blocks() * launch.threads_per_block())) *
-          loads;
+          std::ceil(op.operands[target].elements() / (launch.blocks() * launch.threads_per_block())) * loads;
     return kernel;
   };
 }
@@ -173,29 +102,15 @@ Work over_targets(std::size_t target, double loads) {
 /// Wraps `work` of a softmax along a dimension that is not the last one: a thread goes through the dimension
 /// in each of `passes`, and has two loads on the way. If few threads have a long way, they take most of the
 /// time.
-Work along_dimension(double passes, Work work) {
+WorkRule along_dimension(double passes, WorkRule work) {
   return [passes, work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
     constexpr double kLoadsOnTheWay = 2;  // on an H100
     KernelWork kernel = work(launch, op, allocated);
     if (!op.operands.empty())
-      kernel.dependent_loads = passes * elements_of(op.operands.front()) /
+      kernel.dependent_loads = passes * op.operands.front().elements() /
                                (launch.blocks() * launch.threads_per_block()) / kLoadsOnTheWay;
     return kernel;
   };
-}
-
-/// Wraps `work` on rows: before a block writes, it waits for its row, and its threads for each other's sums.
-/// An RMS norm has one sum; a layer norm has moments, which are exchanged in steps. Waits are those of an
-/// H100.
-Work with_waits(double of_layer_norm, Work work) {
-  constexpr double kOfRmsNorm = 1;
-  return
-      [of_layer_norm, work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
-        const bool is_rms_norm = op.name.find("rms_norm") != std::string_view::npos;
-        KernelWork kernel = work(launch, op, allocated);
-        kernel.waits_of_block = is_rms_norm ? kOfRmsNorm : of_layer_norm;
-        return kernel;
-      };
 }
 
 /// Sums of the columns of (gradient, input). Few blocks go through many rows, and a thread has loaded some
@@ -208,32 +123,8 @@ KernelWork sums_of_columns(const KernelLaunch& launch, const OpCall& op, Bytes a
   return kernel;
 }
 
-/// Convolution of each channel of an image by a filter of its own. A product for an element of the result
-/// takes `kShare` of the time of an elementwise kernel, with filters of 3 x 3 on an H100.
-KernelWork depthwise_forward(const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
-  constexpr double kShare = 0.25;
-  KernelWork kernel = one_pass(1)(launch, op, allocated);
-  kernel.has_unknown_launch = true;
-  if (op.operands.size() < 2 || op.operands[0].element_bytes == 0) return kernel;
-  const double results = static_cast<double>(allocated) / static_cast<double>(op.operands[0].element_bytes);
-  kernel.single_elements = kShare * results * filter_elements(op.operands[1]);
-  return kernel;
-}
-
-/// Its gradients, from (gradient, image, weight): of the image, or of the weight. `share` is as above, for
-/// each element of operand `counted`.
-Work depthwise_backward(std::size_t counted, double share) {
-  return [=](const KernelLaunch& launch, const OpCall& op, Bytes) {
-    KernelWork kernel = reading(2)(launch, op, 0);
-    kernel.has_unknown_launch = true;
-    if (op.operands.size() < 3) return kernel;
-    kernel.single_elements = share * filter_elements(op.operands[2]) * elements_of(op.operands[counted]);
-    return kernel;
-  };
-}
-
-const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
-  static const std::map<std::string_view, Work, std::less<>> table = {
+WorkByName other_kernels() {
+  return {
       // A row stays in registers or in shared memory, or else is read three times: for its maximum, for the
       // sum, and for the result. Shares of the time of an elementwise kernel are those of an H100
       // (traces/recorded/h100/kernels.csv).
@@ -268,23 +159,17 @@ const std::map<std::string_view, Work, std::less<>>& kernels_by_name() {
       {"GammaBetaBackwardCUDAKernel", reading(2)},
       {"GammaBetaBackwardCUDAKernel_32x32", reading(2)},
       {"GammaBetaBackwardCUDAKernelTemplate", sums_of_columns},
-      // Moments, then the result; one block for each channel.
-      {"batch_norm_collect_statistics_kernel", of_batch_norm(reading_singly(1))},
-      {"batch_norm_transform_input_kernel", element_passes(1, 0, 1)},
-      // (gradient, input): both for their sums and for the result.
-      {"batch_norm_backward_kernel", of_batch_norm(element_passes(2, 0, 2))},
-      {"cudnnBatchNormalizationForwardTrainingEx", by_channels(1, 2)},
-      {"cudnnBatchNormalizationBackwardEx", by_channels(2, 3)},
-      // An output looks at each input below it, and in backward, an input at each output above it.
-      {"max_pool_forward_nchw", element_passes(1, 0, 1)},
-      {"max_pool_backward_nchw", element_passes(3, 1, 3)},
-      {"conv_depthwise2d_forward_kernel", depthwise_forward},
-      {"conv_depthwise2d_forward_kernel_generic", depthwise_forward},
-      {"conv_depthwise2d_backward_kernel", depthwise_backward(1, 0.7)},
-      {"conv_depthwise2d_grad_weight_kernel", depthwise_backward(0, 0.5)},
       {"reduce_kernel", reduction},
       {"CatArrayBatchedCopy", concatenation},
       {"multi_tensor_apply_kernel", chunks_of_lists}};
+}
+
+const WorkByName& kernels_by_name() {
+  static const WorkByName table = [] {
+    WorkByName all = other_kernels();
+    all.merge(image_kernels());
+    return all;
+  }();
   return table;
 }
 
@@ -300,7 +185,7 @@ bool is_not_vectorized(std::string_view name) {
 double result_elements(const OpCall& op, Bytes allocated) {
   double largest = 0, element_bytes = 1;
   for (const OperandShape& operand : op.operands) {
-    const double elements = elements_of(operand);
+    const double elements = operand.elements();
     element_bytes = std::max(element_bytes, static_cast<double>(operand.element_bytes));
     largest = std::max(largest, elements);
   }
@@ -339,7 +224,7 @@ std::optional<KernelWork> group_norm_result(const KernelLaunch& launch, const Op
   const bool is_backward = op.name == "aten::native_group_norm_backward";
   if (!is_backward && op.name != "aten::native_group_norm") return std::nullopt;
   if (op.operands.empty() || !is_not_vectorized(base_name(launch.name))) return std::nullopt;
-  const double elements = elements_of(op.operands.front());
+  const double elements = op.operands.front().elements();
   if (launch.blocks() * launch.threads_per_block() * kElementsOfThread < elements) return std::nullopt;
   KernelWork kernel = reading(is_backward ? 2 : 1)(launch, op, 0);
   kernel.work.bytes += bytes_of(op, 0);
@@ -354,12 +239,13 @@ constexpr double kEmbeddingBackwardKernels = 2;
 /// Threads of other kernels have several loads on the way, so their number does not limit the bandwidth.
 KernelWork first_of_operator(const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
   KernelWork kernel{.work = work_of(op, allocated), .has_unknown_launch = true};
-  kernel.bytes_read_again = read_again(op);
   kernel.bytes_per_block = static_cast<double>(kernel.work.bytes);
   if (const auto name = base_name(launch.name); is_not_vectorized(name))
     kernel.single_elements = share_of_elements(name, op, allocated) * result_elements(op, allocated);
+  if (const double share = single_channels_share(op))
+    kernel.single_elements = share * op.operands.front().elements();
   if (op.name == "aten::embedding_dense_backward" && !op.operands.empty())
-    kernel.single_elements = kEmbeddingBackwardKernels * elements_of(op.operands.front());
+    kernel.single_elements = kEmbeddingBackwardKernels * op.operands.front().elements();
   return kernel;
 }
 

@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/model/op_work.h"
+#include "engine/devices/virtual_gpu/work/op_work.h"
 
 #include <gtest/gtest.h>
 
@@ -199,6 +199,8 @@ TEST(OpWork, AConvolutionReordersImagesWhoseChannelsDoNotComeLast) {
   OpCall op = convolution_of({2, 6, 16, 16}, {8, 6, 3, 3});
   const auto shape = work_of(op, 2 * kOut).convolution.value();
   EXPECT_EQ(shape.reordered_bytes, 2 * (2 * kIn + 2 * kOut));
+  EXPECT_EQ(shape.reordered_elements,
+            2 * 16 * 16 * 22 + kOut);  // a pixel of few channels takes as long as of 22
   EXPECT_EQ(shape.product.rows, 2 * 16 * 16);
   EXPECT_EQ(shape.product.inner, 6 * 3 * 3);
   op.operands[0].step_bytes = 6 * 2;
@@ -217,8 +219,35 @@ TEST(OpWork, AConvolutionOfSinglePixelsReordersImagesThatAreNoAlignedMatrices) {
       0);
 }
 
-TEST(OpWork, AConvolutionInGroupsHasNoShapeOfOneProduct) {
+TEST(OpWork, AConvolutionInGroupsIsComputedInBlocksOfChannels) {
+  const auto shape = work_of(convolution_of({2, 128, 16, 16}, {256, 4, 3, 3}), 0).convolution.value();
+  EXPECT_EQ(shape.computed_operations, 64 / 4);
+  EXPECT_EQ(shape.product.rows, 2 * 16 * 16 * 2);  // two blocks
+  EXPECT_EQ(shape.product.columns, 128);
+  EXPECT_EQ(shape.product.inner, 64 * 9);
+}
+
+TEST(OpWork, AConvolutionOfOperandsThatDoNotFitHasNoShape) {
+  EXPECT_FALSE(work_of(convolution_of({2, 3, 16, 16}, {8, 6, 1, 1}), 0).convolution.has_value());
+  EXPECT_FALSE(work_of(convolution_of({0, 6, 16, 16}, {8, 6, 1, 1}), 0).convolution.has_value());
+}
+
+TEST(OpWork, AConvolutionOfSingleChannelsIsNoProduct) {
   EXPECT_FALSE(work_of(convolution_of({2, 6, 16, 16}, {6, 1, 3, 3}), 0).convolution.has_value());
+}
+
+TEST(OpWork, FiltersOfOnePixelSkipPixelsWhoseChannelsComeLast) {
+  OpCall op = convolution_of({2, 64, 16, 16}, {64, 64, 1, 1});
+  op.operands[0].step_bytes = 64 * 2;
+  constexpr Bytes kImages = 2 * 64 * 16 * 16 * 2, kOutOfEverySecond = kImages / 4;
+  EXPECT_EQ(work_of(op, kImages).bytes - work_of(op, kOutOfEverySecond).bytes, kImages / 4 * 3 * 2);
+}
+
+TEST(OpWork, TheGradientOfAWeightSumsElementsThatAreApart) {
+  const OperandShape rows = tensor("float32", {256, 64});
+  const OperandShape transposed{"float32", {64, 256}, 64 * 256 * 4, 4, 64 * 4};
+  EXPECT_TRUE(work_of({"aten::mm", {transposed, rows}}, 0).product->sums_apart);
+  EXPECT_FALSE(work_of({"aten::mm", {rows, tensor("float32", {64, 8})}}, 0).product->sums_apart);
 }
 
 TEST(OpWork, TheFirstConvolutionHasNoGradientOfItsInput) {
@@ -229,8 +258,8 @@ TEST(OpWork, TheFirstConvolutionHasNoGradientOfItsInput) {
   op.gradients = 1;
   EXPECT_EQ(work_of(op, 0).flops, both.flops / 2);
   EXPECT_EQ(work_of(op, 0).bytes, both.bytes - op.operands[0].bytes);
-  EXPECT_EQ(both.convolution->weight_gradient_share, 0.5);
-  EXPECT_EQ(work_of(op, 0).convolution->weight_gradient_share, 1);
+  EXPECT_EQ(both.convolution->gradients, 2);
+  EXPECT_EQ(work_of(op, 0).convolution->gradients, 1);
 }
 
 TEST(OpWork, AnOperatorWithUnexpectedOperandsCountsOnlyTraffic) {

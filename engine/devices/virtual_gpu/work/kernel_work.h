@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "engine/devices/virtual_gpu/model/kernel_launch.h"
-#include "engine/devices/virtual_gpu/model/op_work.h"
+#include "engine/devices/virtual_gpu/work/kernel_launch.h"
+#include "engine/devices/virtual_gpu/work/op_work.h"
 #include "traces/base/units.h"
 
 namespace offprof {
@@ -19,7 +19,11 @@ struct KernelWork {
   double most_multiprocessors = 0;  ///< that it can keep busy; 0: all
   /// which a thread has loaded and not stored yet; 0: enough to keep the multiprocessors busy
   double single_elements_on_the_way = 0;
-  double dependent_loads = 0;  ///< loads that the slowest thread makes one after the other
+  /// of the bandwidth of a multiprocessor that has one block at a time; less if it has more of them
+  double loss_of_single_block = 0;
+  double dependent_loads = 0;    ///< loads that the slowest thread makes one after the other
+  double bytes_on_the_way = 16;  ///< that a thread has asked for
+  double closing_loads = 0;      ///< the same, once all others are done: the sums of all blocks are added
   /// Waits of a block, one after the other, each as long as a load. The memory has nothing to do meanwhile,
   /// since blocks that begin together wait together.
   double waits_of_block = 0;

@@ -1,4 +1,4 @@
-#include "engine/devices/virtual_gpu/model/op_family.h"
+#include "engine/devices/virtual_gpu/work/op_family.h"
 
 #include <gtest/gtest.h>
 

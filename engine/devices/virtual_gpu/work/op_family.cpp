@@ -1,9 +1,9 @@
-#include "engine/devices/virtual_gpu/model/op_family.h"
+#include "engine/devices/virtual_gpu/work/op_family.h"
 
 #include <algorithm>
 #include <iterator>
 
-#include "engine/devices/virtual_gpu/model/op_work.h"
+#include "engine/devices/virtual_gpu/work/op_work.h"
 
 namespace offprof {
 namespace {
