@@ -242,7 +242,7 @@ KernelWork first_of_operator(const KernelLaunch& launch, const OpCall& op, Bytes
   kernel.bytes_per_block = static_cast<double>(kernel.work.bytes);
   if (const auto name = base_name(launch.name); is_not_vectorized(name))
     kernel.single_elements = share_of_elements(name, op, allocated) * result_elements(op, allocated);
-  if (const double share = single_channels_share(op))
+  if (const double share = single_channels_share(op); share > 0)
     kernel.single_elements = share * op.operands.front().elements();
   if (op.name == "aten::embedding_dense_backward" && !op.operands.empty())
     kernel.single_elements = kEmbeddingBackwardKernels * op.operands.front().elements();
