@@ -23,11 +23,10 @@ struct KernelTime {
 /// Returns the modelled time of a kernel's work:
 ///
 ///     kernel_ns + max(operations / (share * peak of the dtype), bytes / bandwidth, elements / rate, loads *
-///     latency)
+///     latency) + closing loads * latency
 ///
-/// - The share of the peak is compute_efficiency, and for matrix products also their tile_share; for
-/// attention
-///   it is that of the attention kernels (see profile.h).
+/// - The share of the peak is compute_efficiency, and for matrix products also their tile_share. Convolutions
+///   have convolution_seconds, and attention has attention_share. Kernels beside theirs are added.
 /// - The bandwidth is memory_efficiency of the peak, or less if the launch has few threads: each has one load
 ///   of 16 bytes on the way (Little's law).
 /// - Bytes that are read again count as far as they do not fit the L2 cache.

@@ -20,17 +20,20 @@ std::optional<ConvolutionShape> convolution_shape(const OpCall& op, double flops
   const double products = is_backward ? op.gradients : 1;
   const double rows = flops / (2 * std::max(products, 1.0) * inner * filters);
   const double pixels = input.elements() / all;
-  const bool is_one_block = channels == all;
-  ConvolutionShape shape{.product = {.rows = is_one_block ? rows : rows * blocks,
-                                     .columns = is_one_block ? filters : filters / blocks,
-                                     .inner = is_one_block ? inner : inner / channels * block},
-                         .pixels = is_one_block ? pixels : pixels * blocks,
-                         .channels = is_one_block ? channels : block,
-                         .computed_operations = is_one_block ? 1 : block / channels,
-                         .gradients = is_backward ? products : 0,
-                         .is_of_matrices = is_one_block && inner == channels && rows == pixels,
-                         .has_channels_last = op.operands.front().is_transposed()};
-  if (shape.has_channels_last) return shape;
+  const bool has_one_pixel = channels == all && inner == channels;
+  ConvolutionShape shape{
+      .product = {.rows = rows * blocks, .columns = filters / blocks, .inner = inner / channels * block},
+      .pixels = pixels * blocks,
+      .channels = block,
+      .computed_operations = block / channels,
+      .gradients = is_backward ? products : 0,
+      .is_of_matrices = has_one_pixel && rows == pixels,
+      .has_channels_last = op.operands.front().is_transposed()};
+  if (shape.has_channels_last) {
+    const double skipped_share = has_one_pixel ? std::max(0.0, 1 - rows / pixels) : 0;
+    shape.skipped_bytes = static_cast<Bytes>(static_cast<double>(input.bytes) * skipped_share);
+    return shape;
+  }
   constexpr double kAlignedBytes = 16;
   const auto images = static_cast<double>(input.sizes[0]);
   const double row_bytes = pixels / images * static_cast<double>(input.element_bytes);
@@ -46,13 +49,6 @@ std::optional<ConvolutionShape> convolution_shape(const OpCall& op, double flops
       static_cast<Bytes>(kOperandsOfProduct * products * (pixels * all + written)) * input.element_bytes;
   shape.reorders = kOperandsOfProduct * products;
   return shape;
-}
-
-Bytes skipped_bytes(const OperandShape& input, const ConvolutionShape& shape) {
-  const bool skips =
-      shape.has_channels_last && shape.product.inner == shape.channels && shape.computed_operations == 1;
-  const double skipped_share = std::max(0.0, 1 - shape.product.rows / shape.pixels);
-  return skips ? static_cast<Bytes>(static_cast<double>(input.bytes) * skipped_share) : 0;
 }
 
 }  // namespace offprof

@@ -15,8 +15,4 @@ namespace offprof {
 /// of their pixels count and rows of that many elements are aligned.
 std::optional<ConvolutionShape> convolution_shape(const OpCall& op, double flops);
 
-/// Returns the bytes of the images that filters of one pixel pass over, as rows of an image whose channels
-/// come last.
-Bytes skipped_bytes(const OperandShape& input, const ConvolutionShape& shape);
-
 }  // namespace offprof

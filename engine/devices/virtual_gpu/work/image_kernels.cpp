@@ -67,6 +67,7 @@ WorkRule result_like_input(std::size_t inputs) {
 /// `of_product` for each element of the filter.
 struct DepthwiseShare {
   double once, of_product;
+  double with(const OperandShape& weight) const { return once + of_product * filter_elements(weight); }
 };
 
 /// Convolution of each channel of an image by a filter of its own. Shares are those of an H100.
@@ -76,7 +77,7 @@ KernelWork depthwise_forward(const KernelLaunch& launch, const OpCall& op, Bytes
   kernel.has_unknown_launch = true;
   if (op.operands.size() < 2 || op.operands[0].element_bytes == 0) return kernel;
   const double results = static_cast<double>(allocated) / static_cast<double>(op.operands[0].element_bytes);
-  kernel.single_elements = results * (kShare.once + kShare.of_product * filter_elements(op.operands[1]));
+  kernel.single_elements = results * kShare.with(op.operands[1]);
   return kernel;
 }
 
@@ -87,8 +88,7 @@ WorkRule depthwise_backward(std::size_t counted, DepthwiseShare share) {
     KernelWork kernel = reading(2)(launch, op, 0);
     kernel.has_unknown_launch = true;
     if (op.operands.size() < 3) return kernel;
-    kernel.single_elements =
-        op.operands[counted].elements() * (share.once + share.of_product * filter_elements(op.operands[2]));
+    kernel.single_elements = op.operands[counted].elements() * share.with(op.operands[2]);
     return kernel;
   };
 }
@@ -99,9 +99,9 @@ WorkRule depthwise_backward(std::size_t counted, DepthwiseShare share) {
 WorkByName image_kernels() {
   return {// Moments, then the result; one block for each channel.
           {"batch_norm_collect_statistics_kernel", of_batch_norm(reading_singly(1))},
-          {"batch_norm_transform_input_kernel", with_waits(2.5, element_passes(1, 0, 0.78))},
+          {"batch_norm_transform_input_kernel", with_waits(2.5, at_least(0.78, one_pass(1)))},
           // (gradient, input): both for their sums and for the result.
-          {"batch_norm_backward_kernel", of_batch_norm(element_passes(2, 0, 2))},
+          {"batch_norm_backward_kernel", of_batch_norm(at_least(2, one_pass(2)))},
           {"cudnnBatchNormalizationForwardTrainingEx", by_channels(kNormForward)},
           {"cudnnBatchNormalizationBackwardEx", by_channels(kNormBackward)},
           // The same for images whose channels come last, which several blocks share.
@@ -110,8 +110,8 @@ WorkByName image_kernels() {
           {"batch_norm_backward_reduce_channels_last_kernel", closing(5.5, at_least(0.78, reading(2)))},
           {"batch_norm_backward_elemt_channels_last_kernel", at_least(0.78, result_like_input(2))},
           // An output looks at each input below it, and in backward, an input at each output above it.
-          {"max_pool_forward_nchw", element_passes(1, 0, 1)},
-          {"max_pool_backward_nchw", element_passes(3, 1, 3)},
+          {"max_pool_forward_nchw", at_least(1, one_pass(1))},
+          {"max_pool_backward_nchw", at_least(3, one_pass(3), 1)},
           {"conv_depthwise2d_forward_kernel", depthwise_forward},
           {"conv_depthwise2d_forward_kernel_generic", depthwise_forward},
           {"conv_depthwise2d_backward_kernel", depthwise_backward(1, {4, 0.23})},
@@ -119,16 +119,14 @@ WorkByName image_kernels() {
 }
 
 double single_channels_share(const OpCall& op) {
-  constexpr double kForward = 0.5, kForwardOfProduct = 0.042, kBackward = 1.1, kBackwardOfProduct = 0.16;
+  constexpr DepthwiseShare kForward = {0.5, 0.042}, kBackward = {1.1, 0.16};  // both gradients
   if (kind_of(op.name) != OpKind::kConvolution) return 0;
   const bool is_backward = op.name.ends_with("_backward");
   const std::size_t image = is_backward ? 1 : 0;
   if (op.operands.size() < image + 2 || op.operands[image + 1].sizes.size() < 2) return 0;
   const OperandShape &input = op.operands[image], &weight = op.operands[image + 1];
   if (weight.sizes[1] != 1 || input.sizes[1] <= 1 || input.sizes[1] != weight.sizes[0]) return 0;
-  const double products = filter_elements(weight);
-  return is_backward ? (kBackward + kBackwardOfProduct * products) * op.gradients / 2
-                     : kForward + kForwardOfProduct * products;
+  return is_backward ? kBackward.with(weight) * op.gradients / 2 : kForward.with(weight);
 }
 
 }  // namespace offprof

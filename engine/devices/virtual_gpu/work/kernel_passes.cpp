@@ -34,18 +34,10 @@ WorkRule reading_singly(std::size_t inputs) {
   };
 }
 
-WorkRule element_passes(std::size_t inputs, std::size_t counted, double share) {
-  return [=](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
-    KernelWork kernel = one_pass(inputs)(launch, op, allocated);
-    if (counted < op.operands.size()) kernel.single_elements = share * op.operands[counted].elements();
-    return kernel;
-  };
-}
-
-WorkRule at_least(double share, WorkRule work) {
-  return [share, work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
+WorkRule at_least(double share, WorkRule work, std::size_t counted) {
+  return [=, work = std::move(work)](const KernelLaunch& launch, const OpCall& op, Bytes allocated) {
     KernelWork kernel = work(launch, op, allocated);
-    if (!op.operands.empty()) kernel.single_elements = share * op.operands.front().elements();
+    if (counted < op.operands.size()) kernel.single_elements = share * op.operands[counted].elements();
     return kernel;
   };
 }

@@ -29,13 +29,9 @@ WorkRule reading(std::size_t inputs);
 /// The same, one element at a time.
 WorkRule reading_singly(std::size_t inputs);
 
-/// Reads the first `inputs` operands once and writes the allocated result, with `share` of the time of an
-/// elementwise kernel for each element of operand `counted`.
-WorkRule element_passes(std::size_t inputs, std::size_t counted, double share);
-
-/// Wraps `work`: each element of the first operand takes at least `share` of the time of an elementwise
+/// Wraps `work`: each element of operand `counted` takes at least `share` of the time of an elementwise
 /// kernel, since it is converted, or its exponential computed, and threads wait for each other's sums.
-WorkRule at_least(double share, WorkRule work);
+WorkRule at_least(double share, WorkRule work, std::size_t counted = 0);
 
 /// Wraps `work`: before a block writes, it waits for its row, and its threads for each other's sums, as long
 /// as for so many loads. An RMS norm has one sum; a layer norm has moments, which are exchanged in steps.

@@ -275,9 +275,8 @@ void count_convolution(const OpCall& op, double flops, OpWork& work) {
   work.flops = flops;
   work.tensor_cores = true;
   work.convolution = convolution_shape(op, flops);
-  const bool is_backward = op.name.ends_with("_backward");
-  if (is_backward && op.gradients > 1) work.bytes += op.operands.front().bytes;
-  if (work.convolution) work.bytes -= skipped_bytes(op.operands[is_backward ? 1 : 0], *work.convolution);
+  if (op.name.ends_with("_backward") && op.gradients > 1) work.bytes += op.operands.front().bytes;
+  if (work.convolution) work.bytes -= work.convolution->skipped_bytes;
 }
 
 }  // namespace

@@ -86,6 +86,7 @@ struct ConvolutionShape {
   double gradients = 0;  ///< of a backward pass: that of the weight, and one more for that of the images
   bool is_of_matrices = false;  ///< filters have one pixel, and each pixel of an image counts
   bool has_channels_last = false;
+  Bytes skipped_bytes = 0;    ///< of images whose channels come last, between the pixels of a stride
   Bytes reordered_bytes = 0;  ///< read and written by kernels that reorder
   double reordered_elements = 0;
   double reorders = 0;  ///< kernels
