@@ -23,7 +23,8 @@ namespace {
 constexpr std::size_t kMostFamilies = 2;
 /// Ways that are run until one of them is confirmed to be within the goal.
 constexpr int kMostConfirmations = 3;
-/// Configurations whose policies are searched finely in the end.
+/// Configurations whose policies are searched finely in the end: the best ones, and as many others that may
+/// be faster.
 constexpr std::size_t kMostPolished = 2;
 
 /// Returns the name without the numbers in it: `recompute + offload  tensors`.
@@ -180,28 +181,44 @@ class AdviceSearch {
     return tuned;
   }
 
+  bool is_tuned(const PreparedStep& step) const {
+    return std::ranges::find(tuned_, step.configuration) != tuned_.end();
+  }
+
   void add_single_ways(const PreparedStep& step) {
     const auto tuned = tune_policy(step);
     if (!tuned) return;
     for (const auto& [name, candidate] : single_ways(*tuned, advice_.goal)) add_way(step, name, candidate);
   }
 
-  /// Searches the policies of the best configurations finely, as mixtures and with the tuner, if any way is
-  /// within the limits.
-  void polish() {
-    if (advice_.ways.empty() || !advice_.ways[best_way()].is_within) return;
+  /// Returns the configurations whose policies are worth a fine search: the best ones, and those nearest to
+  /// the limits of which a way is faster than the best one. Finer policies may bring them within the limits.
+  Steps steps_to_polish() const {
     std::vector<const Way*> ranked;
     for (const Way& way : advice_.ways) ranked.push_back(&way);
     std::ranges::stable_sort(ranked, {}, [&](const Way* way) { return rank(*way); });
-    Steps best;
+    Steps best, near;
     for (const Way* way : ranked) {
       const auto step = find_step(way->configuration);
-      if (best.size() < kMostPolished && std::ranges::find(best, step) == best.end()) best.push_back(step);
+      if (std::ranges::find(best, step) != best.end() || std::ranges::find(near, step) != near.end())
+        continue;
+      if (best.size() < kMostPolished)
+        best.push_back(step);
+      else if (near.size() < kMostPolished && !way->is_within && !is_tuned(*step) &&
+               (!ranked.front()->is_within ||
+                *way->metrics().step_time_ns < *ranked.front()->metrics().step_time_ns))
+        near.push_back(step);
     }
-    for (const auto& step : best) {
+    best.insert(best.end(), near.begin(), near.end());
+    return best;
+  }
+
+  /// Searches the policies of some configurations finely, as mixtures and with the tuner.
+  void polish() {
+    for (const auto& step : steps_to_polish()) {
       progress_("tuning the policy of a configuration");
       add_mixture(*step, name_of_step(*step), SearchExtent::kFine);
-      if (std::ranges::find(tuned_, step->configuration) != tuned_.end()) continue;
+      if (is_tuned(*step)) continue;
       const auto tuned = tune_policy(*step);
       if (tuned && tuned->chosen)
         add_way(*step, mixture_name(name_of_step(*step), tuned->chosen->policy), *tuned->chosen);
@@ -235,6 +252,10 @@ class AdviceSearch {
     return configuration;
   }
 
+  Configuration checkpointing(const ModuleFamily& family, std::size_t count) const {
+    return checkpointing(checkpointed_paths(family, count));
+  }
+
   /// A family of modules, and the step with all of them checkpointed.
   struct CheckpointedFamily {
     ModuleFamily modules;
@@ -250,7 +271,8 @@ class AdviceSearch {
     if (recorder_.configures_checkpointing()) families = module_families(base_->trace->program);
     if (families.size() > kMostFamilies) families.resize(kMostFamilies);
     std::vector<Configuration> configurations;
-    for (const ModuleFamily& family : families) configurations.push_back(checkpointing({family.pattern}));
+    for (const ModuleFamily& family : families)
+      configurations.push_back(checkpointing(family, family.paths.size()));
     if (recorder_.configures_model()) {
       Configuration host = configured();
       host.parameters = ParameterSettings{"host", {}};
@@ -278,17 +300,18 @@ class AdviceSearch {
       if (is_promising(recorded[i])) search_counts(recorded[i]);
     const CheckpointedFamily& outermost = *std::ranges::min_element(recorded, {}, &CheckpointedFamily::depth);
     search_first(outermost);
-    if (recorder_.configures_model() && !advice_.ways[best_way()].is_within) search_least(outermost);
+    const bool needs_least = request_.objective == Objective::kMemory || !advice_.ways[best_way()].is_within;
+    if (recorder_.configures_model() && needs_least) search_least(outermost);
   }
 
   /// Returns true if a few counts of the family tell that it may beat all ways so far.
   bool is_promising(const CheckpointedFamily& checkpointed) {
-    const std::vector<std::string>& paths = checkpointed.modules.paths;
+    const ModuleFamily& family = checkpointed.modules;
     std::vector<Configuration> configurations;
-    for (const std::size_t count : {paths.size() / 8, paths.size() / 3})
-      if (count > 0) configurations.push_back(checkpointing(evenly_spread(paths, count)));
+    for (const std::size_t count : {family.paths.size() / 8, family.paths.size() / 3})
+      if (count > 0) configurations.push_back(checkpointing(family, count));
     const GoalRank best = rank(advice_.ways[best_way()]);
-    progress_(fmt::format("recording some {} checkpointed", checkpointed.modules.pattern));
+    progress_(fmt::format("recording some {} checkpointed", family.pattern));
     return std::ranges::any_of(record(configurations), [&](const auto& step) {
       return step != nullptr && rank_of(mix(*step, SearchExtent::kCoarse).predicted, advice_.goal) < best;
     });
@@ -296,11 +319,11 @@ class AdviceSearch {
 
   /// Adds the configuration that takes the least memory, next to layer slices.
   void search_least(const CheckpointedFamily& checkpointed) {
-    Configuration configuration = checkpointing({checkpointed.modules.pattern});
+    const std::size_t count = checkpointed.modules.paths.size();
+    Configuration configuration = checkpointing(checkpointed.modules, count);
     configuration.parameters = ParameterSettings{"host", {}};
     progress_("recording checkpointed modules with parameters on the host");
     const auto step = record({configuration}).front();
-    const std::size_t count = checkpointed.modules.paths.size();
     if (step)
       add_configuration(*step, checkpoint_name(checkpointed.modules, count) + ", parameters on the host");
   }
@@ -312,8 +335,7 @@ class AdviceSearch {
     std::map<std::size_t, std::shared_ptr<PreparedStep>> recorded;
     const auto try_all = [&](const std::vector<std::size_t>& counts) {
       std::vector<Configuration> configurations;
-      for (const std::size_t count : counts)
-        configurations.push_back(checkpointing(evenly_spread(family.paths, count)));
+      for (const std::size_t count : counts) configurations.push_back(checkpointing(family, count));
       progress_(fmt::format("recording {} of {} {} checkpointed", counts.front(), family.paths.size(),
                             family.pattern));
       const auto steps = record(configurations);

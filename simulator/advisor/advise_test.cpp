@@ -108,6 +108,17 @@ class FakeRecorder : public StepRecorder {
   }
 };
 
+TEST(Advise, ForLeastMemoryAlsoCheckpointsWithParametersOnTheHost) {
+  FakeRecorder recorder;
+  AdviceRequest request;
+  request.objective = Objective::kMemory;
+  request.threads = 1;
+  const Advice advice = advise(recorder, request, [](const std::string&) {});
+  EXPECT_TRUE(advice.recommended().is_within);
+  EXPECT_THAT(recorder.recorded_, Contains(Configuration{.checkpointed = {"layers.*"},
+                                                         .parameters = ParameterSettings{"host", {}}}));
+}
+
 Advice advise_within(FakeRecorder& recorder, Bytes budget) {
   AdviceRequest request;
   request.memory_budget_bytes = budget;

@@ -1,6 +1,7 @@
 #include "simulator/advisor/mixture_search.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -17,6 +18,8 @@ constexpr Mixture kStart{.rules = 0, .share = kShareSteps, .stash = 8, .prefetch
 /// Stashes and windows to try. A window of 8 is four of the largest storages.
 constexpr std::int64_t kStashes[] = {0, 2, 4, 8, 12, 16, 24};
 constexpr std::int64_t kWindows[] = {2, 4, 8, 12, 16, 32};
+/// Parts of the range of shares that are tried if offloading everything is not within the limit.
+constexpr std::int64_t kPartsBetween = 8;
 
 class MixtureSearch {
  public:
@@ -89,12 +92,26 @@ class MixtureSearch {
     Found low = found_at(0), high = found_at(kShareSteps);
     const bool is_memory = goal_.objective == Objective::kMemory;
     if (!needs_more(low.metrics)) return low;
-    if (needs_more(high.metrics)) return better_of(low, high);
+    if (needs_more(high.metrics)) {
+      const Found between = best_between(low, high, found_at);
+      if (is_memory || needs_more(between.metrics)) return between;
+      high = between;
+    }
     while (high.mixture.share - low.mixture.share > 1) {
       Found middle = found_at((low.mixture.share + high.mixture.share) / 2);
       (needs_more(middle.metrics) ? low : high) = std::move(middle);
     }
     return is_memory ? low : high;
+  }
+
+  /// Returns the best of both and of some shares between them: where offloading everything needs most of the
+  /// blocks for copies, a part of it takes less memory than all.
+  Found best_between(const Found& low, const Found& high,
+                     const std::function<Found(std::int64_t)>& found_at) const {
+    Found best = better_of(low, high);
+    for (std::int64_t part = 1; part < kPartsBetween; ++part)
+      best = better_of(best, found_at(part * kShareSteps / kPartsBetween));
+    return best;
   }
 
   Found better_of(const Found& a, const Found& b) const {

@@ -14,6 +14,9 @@ namespace {
 
 /// Modules that save fewer storages than this are checkpointed for nothing: their inputs stay saved.
 constexpr std::size_t kLeastStoragesPerModule = 2;
+/// A module that saves fewer storages than this part of the family's largest is not one of the repeated ones:
+/// an embedding or a head beside the blocks of a Sequential.
+constexpr std::size_t kPartOfLargest = 4;
 
 bool is_digit(char letter) {
   return std::isdigit(static_cast<unsigned char>(letter)) != 0;
@@ -31,37 +34,58 @@ std::string pattern_of(std::string_view path) {
   return pattern;
 }
 
-struct FamilyDraft {
-  ModuleFamily family;
-  std::set<std::string, std::less<>> known;
-  std::set<std::int32_t> storages;
+struct ModuleDraft {
+  std::string path;
+  std::map<std::int32_t, Bytes> storages;  ///< by id
 };
 
-using Drafts = std::map<std::string, FamilyDraft>;
+struct SavingModule {
+  std::string path;
+  std::map<std::int32_t, Bytes> storages;  ///< saved bytes by id
+};
+
+/// The modules of a pattern, in the order in which they first save a tensor.
+using Draft = std::vector<SavingModule>;
+using Drafts = std::map<std::string, Draft>;
+
+struct FoundFamily {
+  ModuleFamily family;
+  std::set<std::int32_t> storages;
+};
 
 void add(Drafts& drafts, std::string_view path, std::int32_t storage, Bytes bytes) {
   const std::string pattern = pattern_of(path);
   if (pattern == path) return;
-  FamilyDraft& draft = drafts[pattern];
-  draft.family.pattern = pattern;
-  if (!draft.known.contains(path)) {
-    draft.known.emplace(path);
-    draft.family.paths.emplace_back(path);
-  }
-  if (draft.storages.insert(storage).second) draft.family.saved_bytes += bytes;
+  Draft& draft = drafts[pattern];
+  auto module = std::ranges::find(draft, path, &SavingModule::path);
+  if (module == draft.end()) module = draft.insert(module, {std::string(path), {}});
+  module->storages.emplace(storage, bytes);
 }
 
-bool is_worth_checkpointing(const FamilyDraft& draft) {
-  const std::size_t modules = draft.family.paths.size();
-  return modules >= 2 && draft.storages.size() >= kLeastStoragesPerModule * modules;
+FoundFamily family_of(const std::string& pattern, const Draft& draft) {
+  std::size_t most = 0;
+  for (const SavingModule& module : draft) most = std::max(most, module.storages.size());
+  FoundFamily found;
+  found.family.pattern = pattern;
+  for (const SavingModule& module : draft) {
+    if (module.storages.size() * kPartOfLargest < most) continue;
+    found.family.paths.push_back(module.path);
+    for (const auto& [storage, bytes] : module.storages)
+      if (found.storages.insert(storage).second) found.family.saved_bytes += bytes;
+  }
+  found.family.has_all_of_pattern = found.family.paths.size() == draft.size();
+  return found;
+}
+
+bool is_worth_checkpointing(const FoundFamily& found) {
+  const std::size_t modules = found.family.paths.size();
+  return modules >= 2 && found.storages.size() >= kLeastStoragesPerModule * modules;
 }
 
 /// Returns true if a pattern of fewer parts saves the same storages.
-bool has_equal_outer(const Drafts& drafts, const FamilyDraft& draft) {
-  return std::ranges::any_of(drafts, [&](const auto& entry) {
-    const std::string outer = entry.first + ".";
-    return draft.family.pattern.starts_with(outer) && entry.second.storages == draft.storages &&
-           is_worth_checkpointing(entry.second);
+bool has_equal_outer(const std::vector<FoundFamily>& all, const FoundFamily& found) {
+  return std::ranges::any_of(all, [&](const FoundFamily& other) {
+    return found.family.pattern.starts_with(other.family.pattern + ".") && other.storages == found.storages;
   });
 }
 
@@ -77,18 +101,24 @@ std::vector<ModuleFamily> module_families(const StepProgram& program) {
       add(drafts, path.substr(0, end), saved.storage, bytes);
     add(drafts, path, saved.storage, bytes);
   }
+  std::vector<FoundFamily> found;
+  for (const auto& [pattern, draft] : drafts) {
+    found.push_back(family_of(pattern, draft));
+    if (!is_worth_checkpointing(found.back())) found.pop_back();
+  }
   std::vector<ModuleFamily> families;
-  for (const auto& [pattern, draft] : drafts)
-    if (is_worth_checkpointing(draft) && !has_equal_outer(drafts, draft)) families.push_back(draft.family);
+  for (const FoundFamily& one : found)
+    if (!has_equal_outer(found, one)) families.push_back(one.family);
   std::ranges::stable_sort(families, [](const ModuleFamily& a, const ModuleFamily& b) {
     return std::pair(-a.saved_bytes, a.pattern.size()) < std::pair(-b.saved_bytes, b.pattern.size());
   });
   return families;
 }
 
-std::vector<std::string> evenly_spread(const std::vector<std::string>& paths, std::size_t count) {
+std::vector<std::string> checkpointed_paths(const ModuleFamily& family, std::size_t count) {
+  if (count == family.paths.size() && family.has_all_of_pattern) return {family.pattern};
   std::vector<std::string> chosen;
-  for (std::size_t i = 0; i < count; ++i) chosen.push_back(paths[i * paths.size() / count]);
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back(family.paths[i * family.paths.size() / count]);
   return chosen;
 }
 

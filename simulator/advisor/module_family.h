@@ -11,18 +11,21 @@ namespace offprof {
 
 /// Repeated modules of a model: those whose paths differ in numbers alone, as `layers.0` to `layers.31`.
 struct ModuleFamily {
-  std::string pattern;             ///< the paths, with `*` for each number: `layers.*`
-  std::vector<std::string> paths;  ///< in the order in which the modules first save a tensor
-  Bytes saved_bytes = 0;           ///< size of the movable storages that they save
+  std::string pattern{};             ///< the paths, with `*` for each number: `layers.*`
+  std::vector<std::string> paths{};  ///< in the order in which the modules first save a tensor
+  Bytes saved_bytes = 0;             ///< size of the movable storages that they save
+  bool has_all_of_pattern = true;    ///< false: the pattern matches modules too that save little
 };
 
 /// Returns the families of at least two modules that save several movable storages each, the one with most
-/// saved bytes first; of equal ones, the outermost first. Leaves out families that save the same storages as
-/// an outer family. Modules are known by the tensors that they save (SavedTensor::module).
+/// saved bytes first; of equal ones, the outermost first. Leaves out modules that save few storages beside
+/// others of their pattern, and families that save the same storages as an outer family. Modules are known by
+/// the tensors that they save (SavedTensor::module).
 std::vector<ModuleFamily> module_families(const StepProgram& program);
 
-/// Returns `count` of the paths, evenly spread, in their order. `count` is at most their number.
-std::vector<std::string> evenly_spread(const std::vector<std::string>& paths, std::size_t count);
+/// Returns the paths of `count` modules of the family, evenly spread, in their order; the pattern if these
+/// are all that it matches. `count` is at most the number of modules.
+std::vector<std::string> checkpointed_paths(const ModuleFamily& family, std::size_t count);
 
 /// Returns the name of checkpointing `count` of them: `checkpoint the first 4 of 32 layers.*`, if `is_first`.
 std::string checkpoint_name(const ModuleFamily& family, std::size_t count, bool is_first = false);

@@ -62,12 +62,24 @@ TEST(ModuleFamilies, LeaveOutInnerOnesThatSaveTheSame) {
   EXPECT_EQ(families[0].pattern, "layers.*");
 }
 
-TEST(ModuleFamilies, AreEvenlySpread) {
-  const std::vector<std::string> paths = {"0", "1", "2", "3", "4", "5", "6", "7"};
-  EXPECT_THAT(evenly_spread(paths, 0), IsEmpty());
-  EXPECT_THAT(evenly_spread(paths, 3), ElementsAre("0", "2", "5"));
-  EXPECT_THAT(evenly_spread(paths, 4), ElementsAre("0", "2", "4", "6"));
-  EXPECT_EQ(evenly_spread(paths, 8), paths);
+TEST(ModuleFamilies, LeaveOutModulesThatSaveLittle) {
+  std::vector<LayerSave> saves = {{"0", 7}};
+  for (const std::string path : {"1", "2"})
+    for (int i = 0; i < 5; ++i) saves.push_back({path, 100});
+  saves.push_back({"3", 9});
+  const auto families = families_of(saves);
+  ASSERT_EQ(families.size(), 1U);
+  EXPECT_THAT(families[0].paths, ElementsAre("1", "2"));
+  EXPECT_EQ(families[0].saved_bytes, 1000);
+  EXPECT_THAT(checkpointed_paths(families[0], 2), ElementsAre("1", "2")) << "* would match the others too";
+}
+
+TEST(ModuleFamilies, AreCheckpointedEvenlySpread) {
+  const ModuleFamily family{.pattern = "*", .paths = {"0", "1", "2", "3", "4", "5", "6", "7"}};
+  EXPECT_THAT(checkpointed_paths(family, 0), IsEmpty());
+  EXPECT_THAT(checkpointed_paths(family, 3), ElementsAre("0", "2", "5"));
+  EXPECT_THAT(checkpointed_paths(family, 4), ElementsAre("0", "2", "4", "6"));
+  EXPECT_THAT(checkpointed_paths(family, 8), ElementsAre("*"));
 }
 
 }  // namespace

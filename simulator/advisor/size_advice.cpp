@@ -84,7 +84,7 @@ class SizeSearch {
     const std::vector<ModuleFamily> families = module_families(plain_->trace->program);
     if (families.empty()) return;
     const ModuleFamily& family = families.front();
-    checkpointed.checkpointed = {family.pattern};
+    checkpointed.checkpointed = checkpointed_paths(family, family.paths.size());
     const std::string name = checkpoint_name(family, family.paths.size());
     search_configuration(checkpointed, name);
     if (!recorder_.configures_model()) return;
