@@ -16,6 +16,7 @@
 #include "engine/torch/ivalue_tensors.h"
 #include "traces/base/check.h"
 #include "traces/base/error.h"
+#include "traces/model/step_program.h"
 
 namespace offprof {
 namespace {
@@ -136,7 +137,7 @@ c10::IValue CheckpointedCall::run_without_saving(std::vector<c10::IValue> argume
 
 void CheckpointedCall::save(std::vector<c10::IValue>& arguments) {
   const ModulePathScope path(module_->path, /*is_running=*/false);
-  RECORD_FUNCTION("offprof::checkpoint", c10::ArrayRef<const c10::IValue>{});
+  RECORD_FUNCTION(kCheckpointOp, c10::ArrayRef<const c10::IValue>{});
   std::vector<const c10::TensorImpl*> seen;
   const auto take = [&](const at::Tensor& value) {
     if (!value.defined()) {

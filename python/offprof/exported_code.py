@@ -47,7 +47,7 @@ class ExportedCode:
         self._entered.close()
 
     def _call_begins(self, module: torch.nn.Module, _: Any) -> None:
-        if self._has_entered or not torch.is_grad_enabled():
+        if self._has_entered or not torch.is_grad_enabled() or _is_backward():
             return
         for wrap in self._wrappers:
             self._call(wrap, module)
@@ -66,6 +66,12 @@ class ExportedCode:
                 f"{self._path}: {function.__name__} raised {type(error).__name__}: {error}",
                 "Export the policy for a trace of this program.",
             ) from error
+
+
+def _is_backward() -> bool:
+    """Tells whether autograd calls: a checkpointed module that is called there belongs to no forward of its own."""
+    task: int = torch._C._current_graph_task_id()
+    return task != -1
 
 
 def _functions_of(path: str) -> list[Any]:

@@ -113,40 +113,48 @@ def test_save_on_cpu_is_the_one_of_pytorch(exporter: Exporter) -> None:
     assert isinstance(context, torch.autograd.graph.save_on_cpu)
 
 
+IN_CONTEXT = ("        loss = model", "        with exported.offload_activations():\n            loss = model")
+
+
+def wrapped_by(function: str) -> tuple[str, str]:
+    """Returns a line of `blocks.py`, and the line with a call of the exported function before it."""
+    return "    optimizer = ", f"    exported.{function}(model)\n    optimizer = "
+
+
 @pytest.mark.parametrize(
-    ("settings", "line", "with_settings"),
+    ("flags", "settings", "edits"),
     [
+        ([], {"threshold_bytes": 0}, [IN_CONTEXT]),
+        ([], {"threshold_bytes": None, "rules": RECOMPUTE}, [wrapped_by("checkpoint_selectively")]),
         (
+            ["--checkpoint", "layers.*", "--policy", "keep"],
             {"threshold_bytes": 0},
-            "        loss = model",
-            "        with exported.offload_activations():\n            loss = model",
-        ),
-        (
-            {"threshold_bytes": None, "rules": RECOMPUTE},
-            "    optimizer = ",
-            "    exported.checkpoint_selectively(model)\n    optimizer = ",
+            [wrapped_by("checkpoint_modules"), IN_CONTEXT],
         ),
     ],
-    ids=["save_on_cpu", "selective_checkpointing"],
+    ids=["save_on_cpu", "selective_checkpointing", "checkpointing_and_save_on_cpu"],
 )
 def test_recorded_figures_are_those_of_a_script_with_the_code(
     report_of: Callable[..., dict[str, Any]],
     tmp_path: Path,
     untimed_functions: str,
+    flags: list[str],
     settings: dict[str, Any],
-    line: str,
-    with_settings: str,
+    edits: list[tuple[str, str]],
 ) -> None:
     python = ("--python", sys.executable, "--device", untimed_functions)
-    report_of("run", PROGRAMS / "blocks.py", *python, "--transforms", "recompute", "-o", "t.json")
+    report_of("run", PROGRAMS / "blocks.py", *python, *flags, "--transforms", "recompute", "-o", "t.json")
     report = Exporter(tmp_path / "t.json", tmp_path).report("pytorch", "--record", **settings)
     recorded = report["engine_measured"]
     (tmp_path / "exported.py").write_text(report["snippet"], encoding="utf-8")
     script = (PROGRAMS / "blocks.py").read_text(encoding="utf-8")
+    for line, edited_line in edits:
+        assert line in script
+        script = script.replace(line, edited_line)
     edited = tmp_path / "edited.py"
-    edited.write_text("import exported\n" + script.replace(line, with_settings), encoding="utf-8")
+    edited.write_text("import exported\n" + script, encoding="utf-8")
     measured = report_of("run", edited, *python)["measured"]
-    assert recorded["device_peak_bytes"] != report["predicted"]["device_peak_bytes"]
+    assert recorded["step_time_ns"] != report["predicted"]["step_time_ns"]
     for figure, value in recorded.items():
         assert value == measured[figure], figure
 

@@ -5,6 +5,7 @@
 #include "simulator/other_engines/export_targets.h"
 #include "simulator/other_engines/import_sources.h"
 #include "traces/io/json_access.h"
+#include "traces/model/step_program.h"
 
 // DeepSpeed 0.19: runtime/activation_checkpointing/config.py and checkpointing.py, runtime/zero/config.py.
 
@@ -39,11 +40,12 @@ void read_checkpointing(const JsonValue& json, EngineImport& result) {
     return value && value->as_bool();
   };
   if (is_set("cpu_checkpointing")) {
-    result.policy.rules.push_back({.op = kSegmentOp, .placement = {.place = Place::kHost}});
+    for (const char* op : {kCheckpointOp, kTorchCheckpointOp})
+      result.policy.rules.push_back({.op = op, .placement = {.place = Place::kHost}});
     result.policy.stash_count = kStashCount;
     result.differences.emplace_back(
-        "cpu_checkpointing moves the inputs of checkpointed layers: in a trace of `offprof run MODEL.pt "
-        "--checkpoint PATTERNS` those that offprof::segment saves.");
+        "cpu_checkpointing moves the inputs of checkpointed layers: in a trace of `offprof run --checkpoint "
+        "PATTERNS` those of the modules that match.");
     result.differences.emplace_back(
         "DeepSpeed keeps the input of the last layer on the device; the policy moves it.");
   }

@@ -260,9 +260,9 @@ TEST(EngineExport, RefusesOperatorNamesThatAreNotPython) {
 }
 
 TEST(EngineExport, CheckpointedModulesOfTheTraceBecomeAList) {
-  const Exporter exporter(layered_trace(
-      {{"layers.0", 2048, "offprof::segment"}, {"layers.1", 2048, "offprof::segment"}, {"head", 512}}));
-  const EngineExport result = exporter.to("pytorch", preset_policy("keep"));
+  Trace trace = layered_trace({{"layers.0", 2048, "offprof::checkpoint"}, {"head", 512}});
+  trace.settings.checkpointed = {"layers.0", "layers.1"};
+  const EngineExport result = Exporter(std::move(trace)).to("pytorch", preset_policy("keep"));
   EXPECT_THAT(result.snippet, HasSubstr("CHECKPOINTED = [\n    \"layers.0\",\n    \"layers.1\",\n]"));
   EXPECT_THAT(result.snippet, HasSubstr("checkpoint_wrapper_fn=checkpoint_wrapper"));
 }
@@ -272,9 +272,41 @@ TEST(EngineExport, PatternsOfCheckpointedModulesAreResolvedInPython) {
   trace.settings.checkpointed = {"layers.*", "head"};
   const EngineExport result = Exporter(std::move(trace)).to("pytorch", preset_policy("keep"));
   EXPECT_THAT(result.snippet, StartsWith("import fnmatch\n\nfrom torch"));
-  EXPECT_THAT(result.snippet, HasSubstr("CHECKPOINTED = [\n    \"head\",\n    \"layers.*\",\n]"));
+  EXPECT_THAT(result.snippet, HasSubstr("CHECKPOINTED = [\n    \"layers.*\",\n    \"head\",\n]"));
   EXPECT_THAT(result.snippet,
               HasSubstr("and any(fnmatch.fnmatchcase(path, pattern) for pattern in CHECKPOINTED)"));
+}
+
+TEST(EngineExport, SelectiveCheckpointingDoesNotNestWithCheckpointedModules) {
+  const auto exported = [](const char* op, const char* checkpointed) {
+    Trace trace = layered_trace({{checkpointed, 2048, op}, {"blocks", 4096}, {"layers.1.down", 4096}});
+    trace.program.recomputations = {{1, "aten::add", {0}, {{{4096, -1}}, 13}},
+                                    {2, "aten::gelu", {0}, {{{4096, -1}}, 13}}};
+    trace.settings.checkpointed = {checkpointed};
+    return Exporter(std::move(trace))
+        .to("pytorch", with_rules({{.placement = {.place = Place::kRecompute}}}));
+  };
+  for (const char* op : {"offprof::checkpoint", "_NoopSaveInputs"}) {
+    SCOPED_TRACE(op);
+    const EngineExport inner = exported(op, "blocks.layer0");
+    EXPECT_EQ(inner.settings["recompute_modules"], nlohmann::ordered_json({"layers.1"}));
+    EXPECT_THAT(inner.differences, Contains(HasSubstr("nothing is recomputed by operator in blocks.")));
+    EXPECT_EQ(exported(op, "layers.1").settings["recompute_modules"], nlohmann::ordered_json({"blocks"}));
+  }
+}
+
+TEST(EngineExport, SaveOnCpuIsNotWithinSelectiveCheckpointing) {
+  Trace trace = layered_trace(
+      {{"layers.0.up", 4096}, {"layers.0.down", 4096}, {"layers.1.up", 4096}, {"layers.0.norm", 4096}});
+  trace.program.recomputations = {{1, "aten::gelu", {0}, {{{4096, -1}}, 13}}};
+  const Exporter exporter(std::move(trace));
+  const EngineExport result = exporter.to(
+      "pytorch", with_rules({{.module = "layers.0.down", .placement = {.place = Place::kRecompute}},
+                             {.module = "layers.0.norm", .placement = {.place = Place::kDevice}},
+                             {.placement = kHost}}));
+  EXPECT_EQ(result.settings["recompute_modules"], nlohmann::ordered_json({"layers.0"}));
+  EXPECT_EQ(result.settings["offload_modules"], nlohmann::ordered_json({"layers.1"}));
+  EXPECT_THAT(result.differences, Contains(HasSubstr("so no tensors of layers.0.up move.")));
 }
 
 TEST(EngineExport, TransformersRunsHostPoliciesThroughTheCallback) {

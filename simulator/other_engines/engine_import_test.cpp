@@ -71,7 +71,8 @@ TEST(EngineImport, CpuCheckpointingMovesTheInputsOfCheckpointedModules) {
   Policy expected = preset_policy("keep");
   expected.name = "deepspeed";
   expected.stash_count = 2;
-  expected.rules = {{.op = "offprof::segment", .placement = {.place = Place::kHost}}};
+  expected.rules = {{.op = "offprof::checkpoint", .placement = {.place = Place::kHost}},
+                    {.op = "_NoopSaveInputs", .placement = {.place = Place::kHost}}};
   EXPECT_EQ(result.policy, expected);
   EXPECT_FALSE(result.has_engine_rules);
   EXPECT_FALSE(result.parameters);

@@ -1,6 +1,7 @@
 #include "simulator/other_engines/module_paths.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace offprof {
@@ -37,12 +38,14 @@ bool is_within(const std::string& path, const std::string& root) {
 }
 
 std::string block_of(const std::string& path) {
+  std::optional<std::string> numbered;
   for (std::size_t begin = 0; begin < path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
     if (is_number(std::string_view(path).substr(begin, end - begin))) return path.substr(0, end);
+    if (!numbered && is_number(std::string_view(path).substr(end - 1, 1))) numbered = path.substr(0, end);
     begin = end + 1;
   }
-  return path.substr(0, path.find('.'));
+  return numbered.value_or(path.substr(0, path.find('.')));
 }
 
 std::vector<std::string> covering_paths(const std::set<std::string>& wanted,

@@ -18,7 +18,8 @@ std::vector<std::string> covering_paths(const std::set<std::string>& wanted,
 bool is_within(const std::string& path, const std::string& root);
 
 /// Returns the path up to its first number, the usual unit of checkpointing and sharding: `model.layers.3`
-/// for `model.layers.3.mlp.act`. Without a number, returns the first component.
+/// for `model.layers.3.mlp.act`; without a number, up to the first name that ends in a digit:
+/// `blocks.layer3`. Without either, returns the first component.
 std::string block_of(const std::string& path);
 
 }  // namespace offprof

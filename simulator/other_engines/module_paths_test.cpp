@@ -19,6 +19,8 @@ TEST(ModulePaths, APathContainsItselfAndThePathsBelowIt) {
 TEST(ModulePaths, ABlockEndsAtTheFirstNumber) {
   EXPECT_EQ(block_of("model.layers.3.mlp.act"), "model.layers.3");
   EXPECT_EQ(block_of("model.layers.13"), "model.layers.13");
+  EXPECT_EQ(block_of("blocks.layer3.feed_forward.up2"), "blocks.layer3");
+  EXPECT_EQ(block_of("layer4.0.conv1"), "layer4.0");
   EXPECT_EQ(block_of("encoder.norm"), "encoder");
   EXPECT_EQ(block_of("lm_head"), "lm_head");
 }

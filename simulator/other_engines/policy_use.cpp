@@ -75,8 +75,10 @@ std::set<std::string> saving_modules(const StepProgram& program) {
 
 std::set<std::string> checkpointed_modules(const StepProgram& program) {
   std::set<std::string> modules;
-  for (const SavedTensor& saved : program.saved)
-    if (program.names[saved.op] == kSegmentOp) modules.insert(module_of(program, saved));
+  for (const SavedTensor& saved : program.saved) {
+    const std::string& op = program.names[saved.op];
+    if (op == kCheckpointOp || op == kTorchCheckpointOp) modules.insert(module_of(program, saved));
+  }
   modules.erase("");
   return modules;
 }

@@ -44,9 +44,6 @@ class PolicyUse {
 /// Returns the paths of all modules that save tensors in the step.
 std::set<std::string> saving_modules(const StepProgram& program);
 
-/// Operator that saves the inputs of a module that `offprof run --checkpoint` checkpoints.
-inline constexpr const char* kSegmentOp = "offprof::segment";
-
 /// Returns the paths of the checkpointed modules of the step.
 std::set<std::string> checkpointed_modules(const StepProgram& program);
 

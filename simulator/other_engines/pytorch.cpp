@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "simulator/other_engines/config_text.h"
 #include "simulator/other_engines/export_targets.h"
@@ -13,8 +14,10 @@ namespace {
 /// Modules and operators on which PyTorch's parts work.
 struct PyTorchSettings {
   std::vector<std::string> recomputing_blocks;  ///< blocks with recomputed tensors
+  std::vector<std::string> nesting_blocks;      ///< others, within checkpointed modules or around them
+  std::vector<std::string> nesting_movers;      ///< modules that move tensors, within recomputing blocks
   std::vector<std::string> recomputed_ops;      ///< their operators in `torch.ops`: `aten.gelu`
-  std::vector<std::string> checkpointed;        ///< checkpointed modules of the trace, or patterns of them
+  std::vector<std::string> checkpointed;        ///< paths or patterns of the checkpointed modules
   bool saves_on_cpu = false;
   std::vector<std::string> saved_on_cpu;  ///< modules whose tensors move; empty: all
   std::vector<std::string> sharded;       ///< FSDP2: units of fully_shard
@@ -38,20 +41,46 @@ std::vector<std::string> blocks_of(const std::set<std::string>& modules) {
   return {blocks.begin(), blocks.end()};
 }
 
+/// Moves the blocks that are within one of the modules, or around one, from the recomputing blocks to the
+/// nesting ones. Selective checkpointing around a checkpointed module would save what that one recomputes.
+void separate_nesting(PyTorchSettings& settings, const std::set<std::string>& modules) {
+  const auto nests = [&](const std::string& block) {
+    return std::ranges::any_of(modules, [&](const std::string& module) {
+      return is_within(block, module) || is_within(module, block);
+    });
+  };
+  std::ranges::copy_if(settings.recomputing_blocks, std::back_inserter(settings.nesting_blocks), nests);
+  std::erase_if(settings.recomputing_blocks, nests);
+}
+
+/// Moves the modules within recomputing blocks from those whose tensors move to the nesting ones. Selective
+/// checkpointing takes the copies of save_on_cpu for operators of the module, and raises an error in
+/// backward.
+void separate_nesting_movers(PyTorchSettings& settings) {
+  if (settings.saved_on_cpu.empty()) return;
+  const auto nests = [&](const std::string& module) {
+    return std::ranges::any_of(settings.recomputing_blocks, [&](const std::string& block) {
+      return module != block && is_within(module, block);
+    });
+  };
+  std::ranges::copy_if(settings.saved_on_cpu, std::back_inserter(settings.nesting_movers), nests);
+  std::erase_if(settings.saved_on_cpu, nests);
+  settings.saves_on_cpu = !settings.saved_on_cpu.empty();
+}
+
 PyTorchSettings parts_of(const ExportRequest& request) {
   PyTorchSettings settings;
   const PolicyUse& use = request.use;
-  settings.recomputing_blocks = blocks_of(use.recomputing_modules());
   for (const std::string& op : use.recomputed_ops())
     if (std::string name = name_in_torch_ops(op); !name.empty()) settings.recomputed_ops.push_back(name);
-  std::set<std::string> checkpointed = checkpointed_modules(request.trace.program);
-  // The program of a TorchScript module does not name them.
-  checkpointed.insert(request.trace.settings.checkpointed.begin(), request.trace.settings.checkpointed.end());
-  settings.checkpointed.assign(checkpointed.begin(), checkpointed.end());
+  settings.checkpointed = request.trace.settings.checkpointed;
+  settings.recomputing_blocks = blocks_of(use.recomputing_modules());
+  separate_nesting(settings, checkpointed_modules(request.trace.program));
   settings.saves_on_cpu = use.moves_any();
   const Bytes smallest = use.smallest_moved_bytes().value_or(0);
   if (const auto keeping = use.keeping_modules(smallest); !keeping.empty())
     settings.saved_on_cpu = covering_paths(use.moving_modules(), keeping);
+  separate_nesting_movers(settings);
   settings.offloads_parameters = request.file.parameters.has_value();
   return settings;
 }
@@ -205,6 +234,16 @@ std::vector<std::string> differences_of(std::string_view title, const ExportRequ
     differences.emplace_back(
         "Selective checkpointing saves the results of all other operators in the wrapped modules, also those "
         "that autograd would not save.");
+  if (!settings.nesting_blocks.empty())
+    differences.push_back(
+        fmt::format("Selective checkpointing does not nest with checkpointed modules, so nothing is "
+                    "recomputed by operator in "
+                    "{}.",
+                    fmt::join(settings.nesting_blocks, ", ")));
+  if (!settings.nesting_movers.empty())
+    differences.push_back(
+        fmt::format("save_on_cpu does not work within selective checkpointing, so no tensors of {} move.",
+                    fmt::join(settings.nesting_movers, ", ")));
   if (policy.tensors && settings.saves_on_cpu)
     differences.push_back(fmt::format("{} cannot choose single tensors, as the policy's plan does.", title));
   return differences;

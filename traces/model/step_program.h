@@ -50,6 +50,11 @@ struct ProgramStorage {
   bool operator==(const ProgramStorage&) const = default;
 };
 
+/// The operators that save the inputs of a checkpointed module: of a submodule of a TorchScript module, and
+/// of a module in torch.utils.checkpoint.
+inline constexpr const char* kCheckpointOp = "offprof::checkpoint";
+inline constexpr const char* kTorchCheckpointOp = "_NoopSaveInputs";
+
 /// Saved tensor. It is identified by its index in Program::saved, which has the order in which autograd
 /// saved.
 struct SavedTensor {
