@@ -11,7 +11,6 @@
 #include "cli/advice/failure_reason.h"
 #include "cli/plugin/foreground_command.h"
 #include "cli/reports/advice/way_words.h"
-#include "cli/reports/next_command.h"
 #include "cli/reports/tuned_configuration.h"
 #include "traces/format/policy_io.h"
 #include "traces/format/trace_io.h"
@@ -112,7 +111,7 @@ std::optional<Metrics> ChildRecorder::confirm(const Way& way) {
   return read_trace(path).metrics;
 }
 
-std::map<std::string, std::string> ChildRecorder::variables_of(const Configuration& configuration) {
+Variables ChildRecorder::variables_of(const Configuration& configuration) {
   if (!configuration.expands_segments) return {};
   return {{kAllocatorVariable, kExpandableSegments}};
 }

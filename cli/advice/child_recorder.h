@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,12 +8,12 @@
 
 #include "cli/advice/step_resizer.h"
 #include "cli/plugin/scratch_folder.h"
+#include "cli/reports/next_command.h"
 #include "simulator/advisor/size_advice.h"
 
 namespace offprof {
 
-/// The environment variable of PyTorch's allocator settings, and the setting for expandable segments.
-inline constexpr const char* kAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
+/// The setting of PyTorch's allocator for expandable segments.
 inline constexpr const char* kExpandableSegments = "expandable_segments:True";
 
 /// Memory of a recording on a virtual GPU: more than any step needs, so that steps that do not fit are
@@ -43,6 +42,9 @@ class ChildRecorder : public SizedStepRecorder {
   /// was recorded.
   std::vector<std::string> program_of(const Configuration& configuration) const;
 
+  /// Returns the environment variables of its runs.
+  static Variables variables_of(const Configuration& configuration);
+
   /// Returns the trace of the step with nothing done; nullptr: not recorded yet.
   const Trace* plain_trace() const { return plain_.get(); }
   /// Returns why the last run that was to confirm a way failed; empty if none failed.
@@ -53,8 +55,6 @@ class ChildRecorder : public SizedStepRecorder {
   void record_at_once(std::span<const Configuration> configurations, std::vector<RecordedStep>& recorded);
   std::vector<std::string> recording_words(const Configuration& configuration, const std::string& path) const;
   RecordedStep recorded_step(const Configuration& configuration, const std::string& path) const;
-  static std::map<std::string, std::string> variables_of(const Configuration& configuration);
-
   std::vector<std::string> program_;
   bool is_script_, is_virtual_;
   std::optional<StepResizer> resizer_;

@@ -11,10 +11,11 @@
 
 namespace offprof {
 
-void run_recording(const std::vector<std::string>& words, const std::string& what, const std::string& hint) {
+void run_recording(const std::vector<std::string>& words, const Variables& variables, const std::string& what,
+                   const std::string& hint) {
   const ScratchFolder folder;
   const std::string errors = folder.file("errors.txt");
-  const int status = run_this_program({{words, {}, errors}}).front();
+  const int status = run_this_program({{words, variables, errors}}).front();
   if (status == 0) return;
   const bool is_environment = status == static_cast<int>(ExitStatus::kEnvironment);
   throw Error(is_environment ? ErrorKind::kEnvironment : ErrorKind::kInput,

@@ -152,7 +152,7 @@ class AdviseCommand : public Subcommand {
     AdviceReport report{std::move(advice), *recorder.plain_trace()};
     report.notes = notes_on(recorder);
     report.peak_flops = peak_flops(device_);
-    report.instructions.run = words_of_way(words, report.advice.recommended(), policy_path());
+    instruct_run(report.instructions, words, report.advice.recommended());
     return finish(context, std::move(report));
   }
 
@@ -178,7 +178,7 @@ class AdviseCommand : public Subcommand {
     report.best.notes = notes_on(*best.recorder);
     report.best.peak_flops = peak_flops(device_);
     const Way& way = report.best.advice.recommended();
-    report.best.instructions.run = words_of_way(best.words, way, policy_path());
+    instruct_run(report.best.instructions, best.words, way);
     write_policy(context, way, report.best.instructions);
     context.publish_beside(report, output_);
     return way.is_within ? ExitStatus::kOk : ExitStatus::kCheckFailed;
@@ -212,7 +212,7 @@ class AdviseCommand : public Subcommand {
       return ExitStatus::kCheckFailed;
     }
     const Way& way = report.advice.ways.front().way;
-    report.instructions.run = words_of_way(recorder.program_of(way.configuration), way, policy_path());
+    instruct_run(report.instructions, recorder.program_of(way.configuration), way);
     write_policy(context, way, report.instructions);
     context.publish_beside(report, output_);
     return ExitStatus::kOk;
@@ -260,8 +260,10 @@ class AdviseCommand : public Subcommand {
     note_compiled_graph(report.plain, report.notes);
     report.peak_flops = peak_flops(report.plain.environment.device);
     const Way& way = report.advice.recommended();
-    report.instructions.run = run_with_policy(recorder.trace_of(way.configuration),
-                                              way.policy == preset_policy("keep") ? "keep" : policy_path());
+    const Trace& trace = recorder.trace_of(way.configuration);
+    report.instructions.run =
+        run_with_policy(trace, way.policy == preset_policy("keep") ? "keep" : policy_path());
+    report.instructions.variables = variables_of_run(trace);
     report.instructions.is_script = report.plain.settings.optimizer == kOfScript;
     return finish(context, std::move(report));
   }
@@ -274,9 +276,15 @@ class AdviseCommand : public Subcommand {
     return way.is_within ? ExitStatus::kOk : ExitStatus::kCheckFailed;
   }
 
+  /// Sets the run of a way that was recorded. `program`: see words_of_way.
+  void instruct_run(WayInstructions& instructions, const std::vector<std::string>& program,
+                    const Way& way) const {
+    instructions.run = words_of_way(program, way, policy_path());
+    instructions.variables = ChildRecorder::variables_of(way.configuration);
+  }
+
   /// Writes the policy of the way, and completes the instructions for it.
   void write_policy(Context& context, const Way& way, WayInstructions& instructions) const {
-    instructions.expands_segments = way.configuration.expands_segments;
     instructions.is_script |= program_.is_script();
     const bool is_preset = way.policy == preset_policy("keep");
     instructions.policy = is_preset ? "keep" : policy_path();

@@ -185,10 +185,13 @@ class ExportCommand : public Subcommand {
     const ScratchFolder folder;
     const std::string code_path = folder.file("exported.py"), path = folder.file("trace.json");
     write_file(code_path, code);
-    const std::vector<std::string> as_before = run_with_policy(trace, "keep");
-    run_recording(with_options(as_before, {"--apply", code_path, "-q", "-o", path}),
-                  "the program with the settings",
-                  "The run was like that of the trace: " + command_line(as_before));
+    // The code checkpoints the modules.
+    const std::vector<std::string> as_before = without_checkpointing(run_with_policy(trace, "keep"));
+    const Variables variables = variables_of_run(trace);
+    run_recording(
+        with_options(as_before, {"--apply", code_path, "-q", "-o", path}), variables,
+        "the program with the settings",
+        "The run was that of the trace, with the exported code: " + command_line(as_before, variables));
     return of_program(read_trace(path).metrics);
   }
 

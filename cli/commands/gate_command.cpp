@@ -123,12 +123,18 @@ class GateCommand : public Subcommand {
       throw input_error(fmt::format("no trace is given, and there is no {} here", kConfigName),
                         "Name a trace: offprof gate t.json --baseline baseline.json. Or list models in "
                         "offprof.toml.");
+    if (is_named && !std::filesystem::exists(config_))
+      throw input_error(
+          fmt::format("--config: there is no file '{}'", config_),
+          fmt::format("Name a TOML file with [gate.models.NAME] for each model; without --config "
+                      "it is {}.",
+                      kConfigName));
     const GateConfig config = read_gate_config(is_named ? config_ : kConfigName);
     if (!baseline_.path.empty())
       throw input_error("--baseline is for a trace; the file of the models' baselines is in " + config.path,
                         "Leave it out.");
     std::vector<std::pair<std::string, StepSummary>> recorded;
-    GateSuite suite{.gates = {}, .is_list = true};
+    GateSuite suite{.gates = {}, .is_list = true, .config = config_};
     for (const GateJob& job : chosen_jobs(config)) {
       const StepSummary now = recorded_job(context, job);
       recorded.emplace_back(job.key, now);

@@ -1,5 +1,6 @@
 #include "cli/commands/commands.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -263,6 +264,22 @@ TEST_F(GateConfigTest, ChecksAllModels) {
   EXPECT_THAT(failed.out, AllOf(HasSubstr("gates failed: 1 of 2"), HasSubstr("one: gate failed")));
   EXPECT_EQ(gate_config(models_, {"--key", "two"}).status, 0);
   EXPECT_THAT(gate_config(models_, {"--key", "tow"}).err, HasSubstr("Did you mean `two`?"));
+}
+
+TEST_F(GateConfigTest, NamesTheNextCommandsOfEachModelThatFails) {
+  gate_config(models_, {"--update"});
+  write_larger();
+  const CliRun failed = gate_config(models_, {"--limit", "device_peak_bytes<=1B"});
+  for (const char* key : {"one", "two"})
+    for (const char* flag : {"--explain", "--update"})
+      EXPECT_THAT(failed.out,
+                  HasSubstr(fmt::format("offprof gate {} --config {} --key {}\n", flag, config_, key)));
+}
+
+TEST_F(GateConfigTest, RefusesAFileThatIsNotThere) {
+  const CliRun run = run_words({"gate", "--config", folder_ / "other.toml"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(unwrapped(run.err), AllOf(HasSubstr("there is no file"), HasSubstr("[gate.models.NAME]")));
 }
 
 TEST_F(GateConfigTest, RefusesMistakesWithTheirPlace) {

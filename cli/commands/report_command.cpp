@@ -119,6 +119,10 @@ class ReportCommand : public Subcommand {
       context.note("the frontier is left out, because the tracer lost records and times are not reliable");
       return std::nullopt;
     }
+    if (trace.program.saved.empty()) {
+      context.note("the frontier is left out, because the trace has no saved tensors");
+      return std::nullopt;
+    }
     TuneGoal goal;
     goal.searches_plans = true;
     goal.device_memory_bytes = steps.device_memory_bytes();

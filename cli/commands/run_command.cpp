@@ -41,6 +41,9 @@
 namespace offprof {
 namespace {
 
+/// Most patterns of one --checkpoint.
+constexpr int kMostPatterns = 100'000;
+
 /// Returns the default number of threads: leaves one core for the copies, so that they run beside compute.
 int default_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1);
@@ -93,6 +96,8 @@ class RunCommand : public Subcommand {
                    "forward is "
                    "recomputed in backward; of nested modules, the outermost one (default: none)")
         ->delimiter(',')
+        ->expected(1, kMostPatterns)
+        ->allow_extra_args(false)  // with them, CLI11 takes [1-8] for the list of 1-8
         ->type_name("PATTERNS");
     model_.add_slices_to(app);
     steps_ = add_count_option(app, "--steps", settings.steps, 1, kMostSteps,

@@ -201,7 +201,7 @@ class SimulateCommand : public Subcommand {
     } catch (const NotRecorded& error) {
       std::vector<std::string> words = run_with_policy(trace, policy_.name());
       words.insert(words.end(), {"-o", "trace.json"});
-      throw input_error(error.what(), "Record it: " + command_line(words));
+      throw input_error(error.what(), "Record it: " + command_line(words, variables_of_run(trace)));
     }
   }
 

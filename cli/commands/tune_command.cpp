@@ -203,14 +203,17 @@ class TuneCommand : public Subcommand {
     tuned.configuration.chosen = chosen;
     tuned.policy = policy_text(tuned.report.result, trace);
     tuned.report.next = next_command(context, trace, chosen->policy, link.disk);
+    if (writes_policy()) tuned.report.next_variables = variables_of_run(trace);
     return tuned;
   }
+
+  bool writes_policy() const { return !output_.empty() && output_ != "-"; }
 
   /// Returns the command that runs the policy if it was written to a file; else the command that writes it to
   /// one.
   std::vector<std::string> next_command(const Context& context, const Trace& trace, const Policy& policy,
                                         const DiskLink& disk) const {
-    if (output_.empty() || output_ == "-") return with_output(context.argv(), "policy.json");
+    if (!writes_policy()) return with_output(context.argv(), "policy.json");
     std::vector<std::string> words = run_with_policy(trace, output_);
     add_disk_words(words, trace, policy, disk);
     return words;

@@ -173,6 +173,15 @@ TEST_F(TuneCommandTest, TheNextCommandWritesThePolicyIfNoFileWasGiven) {
   EXPECT_THAT(tune(chain_trace(), {"--max-slowdown", "20%", "-o", "-"}).err, HasSubstr(next));
 }
 
+TEST_F(TuneCommandTest, TheNextRunHasTheAllocatorSettingsOfTheTrace) {
+  Trace trace = virtual_sample_trace();
+  trace.program.allocator->settings = "expandable_segments:True";
+  write_trace(trace_, trace);
+  const std::string policy = folder_ / "p.json";
+  EXPECT_THAT(run_words({"tune", trace_, "-o", policy}).out,
+              HasSubstr("Next: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True offprof run "));
+}
+
 TEST_F(TuneCommandTest, AcceptsTracesAsArguments) {
   const std::string other = folder_ / "segments.json";
   write_trace(other, in_checkpointed(chain_trace(), 3));

@@ -10,7 +10,7 @@ StepSummary figures_of_job(const GateJob& job) {
   if (!job.trace.empty()) return read_figures(job.trace);
   const ScratchFolder folder;
   const std::string trace = folder.file("trace.json");
-  run_recording(with_options(job.run_words, {"-q", "-o", trace}), job.key,
+  run_recording(with_options(job.run_words, {"-q", "-o", trace}), {}, job.key,
                 "Run it alone: " + command_line(job.run_words));
   StepSummary figures = read_figures(trace);
   figures.source = job.key;

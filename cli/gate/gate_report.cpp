@@ -273,11 +273,12 @@ std::string to_text(const GateSuite& suite, const Page& page) {
   }
   text += "\n" + times_line(has_modelled_times, page);
   if (failed == 0) return text;
-  const auto first =
-      std::ranges::find_if(suite.gates, [](const GateReport& gate) { return !gate.verdict.ok; });
-  const std::string key = shell_word(first->key);
-  text += fmt::format("By module and line: offprof gate --explain --key {}\n", key);
-  return text + fmt::format("If intended:        offprof gate --update --key {}\n", key);
+  const std::string config = suite.config.empty() ? "" : " --config " + shell_word(suite.config);
+  for (const char* line : {"By module and line: offprof gate --explain{} --key {}\n",
+                           "If intended:        offprof gate --update{} --key {}\n"})
+    for (const GateReport& gate : suite.gates)
+      if (!gate.verdict.ok) text += fmt::format(fmt::runtime(line), config, shell_word(gate.key));
+  return text;
 }
 
 }  // namespace offprof

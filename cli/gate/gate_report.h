@@ -37,6 +37,7 @@ void explain(GateReport& report, const StepSummary& base, const StepSummary& now
 struct GateSuite {
   std::vector<GateReport> gates;  ///< at least one
   bool is_list = false;           ///< the gates are those of a configuration file, even if there is only one
+  std::string config{};           ///< path of the file, if it was named
   bool ok() const;
 };
 

@@ -33,6 +33,7 @@ build.
 constexpr const char* kExitCodes = R"(Exit codes:
   0    success
   1    gate: a check failed; tune: no policy fits into the budget;
+       advise: no way is within the limits;
        simulate --device-memory: the step does not fit;
        validate: a bound does not hold; run --check-streams: streams race
   2    invalid usage, or an invalid input or output file

@@ -69,8 +69,9 @@ void ScriptOptions::choose_program(const std::vector<std::string>& argv) {
   if (request_.is_module) program_ = module_;
   request_.arguments = typed_arguments(argv, program_, std::move(request_.arguments));
   if (program_.empty())
-    throw input_error("no program is given",
-                      "Name a script or a model: offprof run train.py, offprof run model.pt");
+    throw input_error(
+        "no program is given",
+        fmt::format("Name a script or a model: offprof {0} train.py, offprof {0} model.pt", argv[1]));
   if (!is_script() && !arguments().empty())
     throw input_error("a TorchScript module takes no arguments: " + arguments().front());
   if (const auto given = option_words(); !given.empty()) require_script(given.front());

@@ -103,14 +103,22 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
-std::string command_line(const std::vector<std::string>& words) {
-  std::string line = "offprof";
+Variables variables_of_run(const Trace& trace) {
+  const auto& allocator = trace.program.allocator;
+  if (!allocator || allocator->settings.empty()) return {};
+  return {{kAllocatorVariable, allocator->settings}};
+}
+
+std::string command_line(const std::vector<std::string>& words, const Variables& variables) {
+  std::string line;
+  for (const auto& [name, value] : variables) line += name + "=" + shell_word(value) + " ";
+  line += "offprof";
   for (const std::string& word : words) line += " " + shell_word(word);
   return line;
 }
 
-std::string next_line(const std::vector<std::string>& words) {
-  return "Next: " + command_line(words) + "\n";
+std::string next_line(const std::vector<std::string>& words, const Variables& variables) {
+  return "Next: " + command_line(words, variables) + "\n";
 }
 
 std::vector<std::string> with_options(std::vector<std::string> words,
@@ -130,6 +138,20 @@ std::vector<std::string> run_with_policy(const Trace& trace, const std::string& 
                 : run_of_settings(trace);
   if (exceeds_device(trace)) words = without(words, kDeviceMemory);
   return with_options(std::move(words), {"--policy", policy_file});
+}
+
+std::vector<std::string> without_checkpointing(const std::vector<std::string>& words) {
+  std::vector<std::string> kept;
+  bool is_pattern = false;
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    if (*word == "--") {
+      kept.insert(kept.end(), word, words.end());
+      break;
+    }
+    if (word->starts_with("-")) is_pattern = *word == "--checkpoint";
+    if (!is_pattern && !word->starts_with("--checkpoint=")) kept.push_back(*word);
+  }
+  return kept;
 }
 
 std::string exact_bytes(Bytes bytes) {

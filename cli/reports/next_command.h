@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +14,21 @@ namespace offprof {
 /// Quotes `word` for a shell if necessary.
 std::string shell_word(std::string_view word);
 
-/// Returns `offprof WORDS...`, which can be pasted into a shell. Words are quoted if necessary.
-std::string command_line(const std::vector<std::string>& words);
+/// Environment variables of a command, by name.
+using Variables = std::map<std::string, std::string>;
 
-/// Returns the line `Next: offprof WORDS...`.
-std::string next_line(const std::vector<std::string>& words);
+/// The environment variable of the settings of PyTorch's caching allocator.
+inline constexpr const char* kAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
+
+/// Returns the variables for a run whose memory is that of the trace: the allocator's settings, if it had
+/// any.
+Variables variables_of_run(const Trace& trace);
+
+/// Returns `NAME=VALUE offprof WORDS...`, which can be pasted into a shell. Words are quoted if necessary.
+std::string command_line(const std::vector<std::string>& words, const Variables& variables = {});
+
+/// Returns the line `Next: NAME=VALUE offprof WORDS...`.
+std::string next_line(const std::vector<std::string>& words, const Variables& variables = {});
 
 /// Returns the words with options added, before the `--` that separates the arguments of a script.
 std::vector<std::string> with_options(std::vector<std::string> words,
@@ -31,6 +42,9 @@ std::vector<std::string> with_output(const std::vector<std::string>& argv, const
 /// --policy FILE`. It repeats the words of the trace's `run`, except its policy and its outputs. If another
 /// command wrote the trace, the words are derived from the trace's settings.
 std::vector<std::string> run_with_policy(const Trace& trace, const std::string& policy_file);
+
+/// Returns the words of a `run` without `--checkpoint` and the patterns after it.
+std::vector<std::string> without_checkpointing(const std::vector<std::string>& words);
 
 /// Return bytes and links in the format of options, without rounding: `4194304B`, `1000000000B/s,2000ns`.
 std::string exact_bytes(Bytes bytes);

@@ -50,6 +50,24 @@ TEST(NextCommand, RepeatsTheTracesRunUnderAnotherPolicy) {
                                                      "int64[4,96]<512", "--policy", "p.json"}));
 }
 
+TEST(NextCommand, LeavesOutCheckpointing) {
+  EXPECT_EQ(
+      without_checkpointing({"run", "t.py", "--checkpoint", "a", "b.*", "-v", "--", "--checkpoint", "c"}),
+      (Words{"run", "t.py", "-v", "--", "--checkpoint", "c"}));
+  EXPECT_EQ(without_checkpointing({"run", "--checkpoint=a,b", "m.pt"}), (Words{"run", "m.pt"}));
+}
+
+TEST(NextCommand, SetsTheAllocatorsSettingsOfTheTrace) {
+  Trace trace = sample_trace();
+  trace.program.allocator.emplace();
+  EXPECT_EQ(variables_of_run(trace), Variables()) << "PyTorch's own";
+  trace.program.allocator->settings = "expandable_segments:True";
+  EXPECT_EQ(next_line({"run", "m.pt"}, variables_of_run(trace)),
+            "Next: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True offprof run m.pt\n");
+  trace.program.allocator.reset();
+  EXPECT_EQ(variables_of_run(trace), Variables()) << "the device has no caching allocator";
+}
+
 TEST(NextCommand, UsesTheSettingsOfATraceFromAnotherCommand) {
   Trace trace = sample_trace();
   trace.simulated = true;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cli/reports/next_command.h"
 #include "cli/reports/tune_verdict.h"
 #include "cli/tables/figure_text.h"
 #include "cli/tables/placement_text.h"
@@ -375,7 +374,7 @@ std::string to_text(const TuneReport& report, const Page& page) {
   return verdict_text(report, page) + "\n" + configurations_text(report.configurations, page) +
          frontier_text(report, page) + reruns_text(report.settings, page) + caveats_text(report, page) +
          (page.details ? details_text(report, page) : "") +
-         (report.result.chosen ? next_line(report.next) : "");
+         (report.result.chosen ? next_line(report.next, report.next_variables) : "");
 }
 
 }  // namespace offprof

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/reports/next_command.h"
 #include "cli/reports/simulation_report.h"
 #include "cli/reports/tuned_configuration.h"
 #include "cli/terminal/terminal.h"
@@ -26,6 +27,7 @@ struct TuneReport {
       false;                      ///< the budget is the trace's device, since the step does not fit into it
   std::string profile;            ///< argument of --profile; empty: the flag is absent
   std::vector<std::string> next;  ///< words of the next command, if a policy was chosen
+  Variables next_variables{};     ///< its environment variables
   bool times_are_modelled = false;
   std::optional<TimeRange> step_range{};  ///< of the chosen policy's modelled step time
   /// Rows of the frontier, among rows_to_show, that take as long as the chosen policy as far as the model can

@@ -39,6 +39,15 @@ std::string origin_text(const StepSummary& figures) {
   return figures.times_are_modelled ? "recorded on a virtual GPU" : "measured";
 }
 
+/// Returns `loss auto, optimizer adamw, 5 steps after 1 of warm-up, seed 0`; of a script, `by a script, 1
+/// step`.
+std::string training_text(const RunSettings& settings) {
+  const std::string steps = fmt::format("{} step{}", settings.steps, settings.steps == 1 ? "" : "s");
+  if (settings.loss == kOfScript) return "by a script, " + steps;
+  return fmt::format("loss {}, optimizer {}, {} after {} of warm-up, seed {}", settings.loss,
+                     settings.optimizer, steps, settings.warmup, settings.seed);
+}
+
 std::string header_text(const ViewReport& report, const Page& page) {
   const StepSummary& figures = report.figures;
   const auto& [model, environment, settings] =
@@ -50,10 +59,7 @@ std::string header_text(const ViewReport& report, const Page& page) {
                                format_bytes(model.parameter_bytes)),
                    page);
   text += labelled("inputs", fmt::format("{}", fmt::join(settings.inputs, "  ")), page);
-  text += labelled("training",
-                   fmt::format("loss {}, optimizer {}, {} steps after {} of warm-up, seed {}", settings.loss,
-                               settings.optimizer, settings.steps, settings.warmup, settings.seed),
-                   page);
+  text += labelled("training", training_text(settings), page);
   if (settings.parameters) text += labelled("parameters", describe(settings.parameters), page);
   if (!settings.checkpointed.empty())
     text += labelled("checkpoint", fmt::format("{}", fmt::join(settings.checkpointed, "  ")), page);

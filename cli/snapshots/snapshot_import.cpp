@@ -21,7 +21,6 @@
 namespace offprof {
 namespace {
 
-constexpr const char* kNoPlace = "an unknown place";
 constexpr Nanoseconds kNanosecondsPerMicrosecond = 1000;
 
 /// Builds the step program of a snapshot.
@@ -37,7 +36,7 @@ class SnapshotProgram {
     }
     open_.clear();
     live_ = peak_ = program_.resident_bytes;
-    program_.names.emplace_back("recorded");
+    program_.names.emplace_back("the recorded period");
     add({EventKind::kPhase, 0, 0});
     for (const SnapshotItem& entry : snapshot.entries) follow(entry);
   }
@@ -64,10 +63,7 @@ class SnapshotProgram {
       const auto storage = static_cast<std::int32_t>(program_.storages.size());
       program_.storages.push_back({entry.bytes, StorageRole::kActivation});
       open_[entry.address] = storage;
-      const std::int32_t op = name(entry.place.empty() ? kNoPlace : entry.place);
-      add({EventKind::kOpBegin, op, elapsed_until(entry)});
-      add({EventKind::kAlloc, storage, 0});
-      add({EventKind::kOpEnd, op, 0});
+      allocate(storage, entry);
       live_ += entry.bytes;
       peak_ = std::max(peak_, live_);
     } else if (entry.action == "free_completed") {
@@ -78,6 +74,15 @@ class SnapshotProgram {
       add({EventKind::kFree, storage, elapsed_until(entry)});
       live_ -= program_.storages[storage].bytes;
     }
+  }
+
+  void allocate(std::int32_t storage, const SnapshotItem& entry) {
+    const Event alloc{EventKind::kAlloc, storage, elapsed_until(entry)};
+    if (entry.place.empty()) return add(alloc);
+    const std::int32_t op = name(entry.place);
+    add({EventKind::kOpBegin, op, alloc.compute_ns});
+    add({EventKind::kAlloc, storage, 0});
+    add({EventKind::kOpEnd, op, 0});
   }
 
   Nanoseconds elapsed_until(const SnapshotItem& entry) {
@@ -115,6 +120,7 @@ Trace trace_of_snapshot(const DeviceSnapshot& snapshot, const std::string& name)
   trace.environment.device_name = "the device of a memory snapshot";
   trace.model.name = name;
   trace.settings.loss = trace.settings.optimizer = kOfScript;
+  trace.settings.steps = 1;
   trace.policy = preset_policy("keep");
   trace.gradients = "not applicable";
   trace.notes.emplace_back(
@@ -158,7 +164,7 @@ std::string to_text(const SnapshotImport& result, const Page& page) {
       "\n\n" + metrics_table({{"snapshot", result.metrics}}, page);
   for (const std::string& note : result.notes) text += "  note: " + wrap(note, page.width, 8) + "\n";
   if (result.trace == "-") return text;
-  return text + "\n" + next_line({"report", result.trace, "--no-frontier", "-o", "report.html"}) + "\n" +
+  return text + "\n" + next_line({"report", result.trace, "-o", "report.html"}) + "\n" +
          fmt::format("Baseline of a gate: {}\n",
                      command_line({"gate", result.trace, "--update", "--baseline", "baseline.json"}));
 }

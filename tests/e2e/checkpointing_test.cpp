@@ -107,6 +107,16 @@ TEST_F(CheckpointedModules, AreNamedInReportsOfSimulations) {
   EXPECT_THAT(run_program({"view", trace_}).out, HasSubstr("checkpoint *.layer?  tokens"));
 }
 
+TEST_F(CheckpointedModules, MatchPatternsInBrackets) {
+  const auto peak_of = [&](const std::vector<std::string>& patterns) {
+    std::vector<std::string> words = {"--checkpoint"};
+    words.insert(words.end(), patterns.begin(), patterns.end());
+    return run("transformer", words)["measured"]["device_peak_bytes"];
+  };
+  EXPECT_EQ(peak_of({"[bl][l]*.layer[0-9]"}), peak_of({"*.layer?"}));
+  EXPECT_EQ(peak_of({"[bl]*.layer[0]", "*.layer[1-9]"}), peak_of({"*.layer?"}));
+}
+
 TEST_F(CheckpointedModules, RulesPlaceTheirInputsByModulePath) {
   const json measured =
       run("transformer",

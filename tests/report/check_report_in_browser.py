@@ -121,6 +121,18 @@ class Report(unittest.TestCase):
         self.assertIn("offprof.policy/1", self.browser.evaluate(text_of("#picked-file")))
         self.assertIn("peak of the chosen policy", self.browser.evaluate(text_of("#picked-peak")))
 
+    def test_texts_of_the_frontier_do_not_overlap(self) -> None:
+        for width in (400, 800):
+            self.browser.open(self.page, width)
+            overlaps = self.browser.evaluate(
+                "(() => { const texts = [...document.querySelectorAll('#frontier text')].map((text) => "
+                "[text.textContent, text.getBoundingClientRect()]); const overlaps = []; "
+                "texts.forEach(([a, one], i) => texts.slice(i + 1).forEach(([b, two]) => { "
+                "if (one.left < two.right && two.left < one.right && one.top < two.bottom && two.top < one.bottom) "
+                "overlaps.push(a + ' / ' + b); })); return overlaps; })()"
+            )
+            self.assertEqual(overlaps, [], f"{width} px")
+
     def test_a_heading_sorts_the_table(self) -> None:
         self.browser.click("#saved-table th:nth-child(1) button")
         ascending = self.rows()

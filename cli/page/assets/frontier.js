@@ -1,5 +1,8 @@
 // Pareto frontier of the policies that the tuner found: step time against device memory.
 
+// Width in px below which the two texts above the plot need a line each.
+const kNarrow = 560;
+
 class FrontierChart {
   constructor(page, frontier) {
     this.page = page;
@@ -31,7 +34,9 @@ class FrontierChart {
 
   draw() {
     const height = 300, width = beginChart(this.svg, height);
-    this.plot = {left: kMargin.left, right: width - 18, top: 26, bottom: height - 40};
+    // On a narrow page the note about a point outside does not fit beside the name of the axis.
+    this.noteLine = width < kNarrow ? 28 : 12;
+    this.plot = {left: kMargin.left, right: width - 18, top: this.noteLine + 14, bottom: height - 40};
     this.setScales();
     this.drawAxes(height);
     this.drawSteps();
@@ -115,7 +120,7 @@ class FrontierChart {
   }
 
   noteOutside(point) {
-    add(this.svg, 'text', {x: this.plot.right, y: 12, 'text-anchor': 'end'},
+    add(this.svg, 'text', {x: this.plot.right, y: this.noteLine, 'text-anchor': 'end'},
         `outside: ${point.name}, ${bytesText(point[this.by])} in ${timeText(point.time)}`);
   }
 

@@ -43,7 +43,7 @@ class AdviceReportTest : public testing::Test {
     report_.instructions = {
         .run = {"run", "7b.pt", "--checkpoint", "layers.0,layers.8", "--policy", "policy.json"},
         .policy = "policy.json",
-        .expands_segments = true};
+        .variables = {{kAllocatorVariable, "expandable_segments:True"}}};
     report_.peak_flops = 989.4e12;
     report_.notes = {"values are read back from the device"};
   }
@@ -240,7 +240,7 @@ or with other engines:
   EXPECT_THAT(text(120), shows);
   report_.advice.ways[0].policy.rules = {{.placement = {"", Place::kRecompute}}};
   EXPECT_THAT(text(120), shows);
-  instructions.expands_segments = true;
+  instructions.variables = {{"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"}};
   EXPECT_THAT(text(120),
               testing::HasSubstr("# in the environment: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
 }

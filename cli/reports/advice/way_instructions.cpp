@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 
-#include "cli/reports/next_command.h"
 #include "engine/scheduler/placement_rules.h"
 
 namespace offprof {
 namespace {
 
-constexpr std::string_view kExpandsSegments = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
-
-std::string environment_of(const WayInstructions& instructions) {
-  return instructions.expands_segments ? std::string(kExpandsSegments) + " " : "";
+std::string environment_comment(const Variables& variables) {
+  std::string text;
+  for (const auto& [name, value] : variables)
+    text += fmt::format("  # in the environment: {}={}\n", name, shell_word(value));
+  return text;
 }
 
 bool offloads(const Policy& policy) {
@@ -49,8 +48,8 @@ std::string exports_text(const WayInstructions& instructions, const Way& way) {
 /// up to the program there.
 std::string script_text(const WayInstructions& instructions, const Way& way) {
   if (way.policy == preset_policy("keep")) return "";
-  const std::string run = "  " + environment_of(instructions) +
-                          command_line(with_options(instructions.run, {"--continue"})) + "\n";
+  const std::string run =
+      "  " + command_line(with_options(instructions.run, {"--continue"}), instructions.variables) + "\n";
   if (!way.configuration.checkpointed.empty()) return "In your own training:\n" + run;
   return fmt::format(
              "In your own training, with forward and loss within the context:\n"
@@ -59,17 +58,15 @@ std::string script_text(const WayInstructions& instructions, const Way& way) {
              "  with offloading:\n"
              "      loss = model(batch)\n"
              "or without a change, if the first steps fit with nothing offloaded:\n",
-             instructions.expands_segments ? fmt::format("  # in the environment: {}\n", kExpandsSegments)
-                                           : "",
-             instructions.policy) +
+             environment_comment(instructions.variables), instructions.policy) +
          run;
 }
 
 }  // namespace
 
 std::string instructions_text(const WayInstructions& instructions, const Way& way) {
-  const std::string run = environment_of(instructions) +
-                          command_line(with_options(instructions.run, {"-o", kAdvisedTrace})) + "\n";
+  const std::string run =
+      command_line(with_options(instructions.run, {"-o", kAdvisedTrace}), instructions.variables) + "\n";
   std::string text = instructions.policy_command.empty()
                          ? "Next: " + run
                          : next_line(instructions.policy_command) + "Then: " + run;

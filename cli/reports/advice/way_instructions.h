@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/reports/next_command.h"
 #include "simulator/advisor/advice.h"
 
 namespace offprof {
@@ -12,9 +13,9 @@ struct WayInstructions {
   std::vector<std::string> run{};  ///< words of the `offprof run` of the way
   /// Words of the command that writes its policy; empty: it is written, or a preset.
   std::vector<std::string> policy_command{};
-  std::string policy{};           ///< path of its policy, or name of a preset
-  bool is_script = false;         ///< the program is a training script
-  bool expands_segments = false;  ///< the run needs PyTorch's expandable segments
+  std::string policy{};    ///< path of its policy, or name of a preset
+  bool is_script = false;  ///< the program is a training script
+  Variables variables{};   ///< of the run
 };
 
 /// Trace that the commands of the instructions write.
