@@ -11,6 +11,7 @@
 #include "simulator/advisor/mixture_search.h"
 #include "simulator/advisor/module_family.h"
 #include "simulator/advisor/prepared_step.h"
+#include "simulator/advisor/recorded_steps.h"
 #include "simulator/advisor/step_floor.h"
 #include "simulator/advisor/tuned_ways.h"
 #include "simulator/tuner/goal_order.h"
@@ -37,7 +38,7 @@ class AdviceSearch {
  public:
   AdviceSearch(StepRecorder& recorder, const AdviceRequest& request,
                const std::function<void(const std::string&)>& progress)
-      : recorder_(recorder), request_(request), progress_(progress) {}
+      : recorder_(recorder), request_(request), progress_(progress), steps_(recorder) {}
 
   Advice run() {
     if (const auto existing = recorder_.existing(); !existing.empty()) {
@@ -49,48 +50,13 @@ class AdviceSearch {
     if (!nothing_is_best()) polish();
     choose();
     add_times();
+    advice_.recordings = steps_.size();
+    advice_.unrecorded = steps_.unrecorded();
     return std::move(advice_);
   }
 
  private:
-  // --- Recordings ---
-
-  using Steps = std::vector<std::shared_ptr<PreparedStep>>;
-
-  /// Returns the steps in the order of `configurations`; null: it could not be recorded. Records none twice.
-  Steps record(const std::vector<Configuration>& configurations) {
-    std::vector<Configuration> missing;
-    for (const Configuration& configuration : configurations)
-      if (find_step(configuration) == nullptr && !is_unrecorded(configuration) &&
-          std::ranges::find(missing, configuration) == missing.end())
-        missing.push_back(configuration);
-    if (!missing.empty())
-      for (const RecordedStep& recorded : recorder_.record(missing)) prepare(recorded);
-    Steps steps;
-    for (const Configuration& configuration : configurations) steps.push_back(find_step(configuration));
-    return steps;
-  }
-
-  /// Returns null, and notes the reason, if the configuration could not be recorded.
-  std::shared_ptr<PreparedStep> prepare(const RecordedStep& recorded) {
-    if (recorded.trace == nullptr) {
-      advice_.unrecorded.push_back({recorded.configuration, recorded.failure});
-      return nullptr;
-    }
-    ++advice_.recordings;
-    return steps_.emplace_back(std::make_shared<PreparedStep>(recorded));
-  }
-
-  std::shared_ptr<PreparedStep> find_step(const Configuration& configuration) const {
-    const auto found = std::ranges::find(
-        steps_, configuration, [](const auto& step) -> const Configuration& { return step->configuration; });
-    return found == steps_.end() ? nullptr : *found;
-  }
-
-  bool is_unrecorded(const Configuration& configuration) const {
-    return std::ranges::find(advice_.unrecorded, configuration, &UnrecordedConfiguration::configuration) !=
-           advice_.unrecorded.end();
-  }
+  using Steps = RecordedSteps::Steps;
 
   // --- Ways ---
 
@@ -152,9 +118,9 @@ class AdviceSearch {
     progress_("recording the step");
     std::vector<Configuration> configurations(1);
     if (recorder_.configures_allocator()) configurations.push_back({.expands_segments = true});
-    const auto steps = record(configurations);
+    const auto steps = steps_.record(configurations);
     if (steps.front() == nullptr)
-      throw input_error("the step cannot be recorded: " + advice_.unrecorded.front().reason);
+      throw input_error("the step cannot be recorded: " + steps_.unrecorded().front().reason);
     plain_ = steps.front();
     begin(*plain_);
     base_ = plain_;
@@ -199,7 +165,7 @@ class AdviceSearch {
     std::ranges::stable_sort(ranked, {}, [&](const Way* way) { return rank(*way); });
     Steps best, near;
     for (const Way* way : ranked) {
-      const auto step = find_step(way->configuration);
+      const auto step = steps_.find(way->configuration);
       if (std::ranges::find(best, step) != best.end() || std::ranges::find(near, step) != near.end())
         continue;
       if (best.size() < kMostPolished)
@@ -235,7 +201,7 @@ class AdviceSearch {
 
   void search_existing(const std::vector<RecordedStep>& existing) {
     Steps steps;
-    for (const RecordedStep& recorded : existing) steps.push_back(prepare(recorded));
+    for (const RecordedStep& recorded : existing) steps.push_back(steps_.add(recorded));
     plain_ = base_ = steps.front();
     begin(*plain_);
     progress_("simulating policies");
@@ -282,7 +248,7 @@ class AdviceSearch {
     }
     if (configurations.empty()) return;
     progress_(fmt::format("recording {} configurations of the model", configurations.size()));
-    const auto steps = record(configurations);
+    const auto steps = steps_.record(configurations);
     for (std::size_t i = families.size(); i < steps.size(); ++i)
       if (steps[i])
         add_configuration(*steps[i], i == families.size() ? "parameters on the host" : "layer slices");
@@ -312,7 +278,7 @@ class AdviceSearch {
       if (count > 0) configurations.push_back(checkpointing(family, count));
     const GoalRank best = rank(advice_.ways[best_way()]);
     progress_(fmt::format("recording some {} checkpointed", family.pattern));
-    return std::ranges::any_of(record(configurations), [&](const auto& step) {
+    return std::ranges::any_of(steps_.record(configurations), [&](const auto& step) {
       return step != nullptr && rank_of(mix(*step, SearchExtent::kCoarse).predicted, advice_.goal) < best;
     });
   }
@@ -323,7 +289,7 @@ class AdviceSearch {
     Configuration configuration = checkpointing(checkpointed.modules, count);
     configuration.parameters = ParameterSettings{"host", {}};
     progress_("recording checkpointed modules with parameters on the host");
-    const auto step = record({configuration}).front();
+    const auto step = steps_.record({configuration}).front();
     if (step)
       add_configuration(*step, checkpoint_name(checkpointed.modules, count) + ", parameters on the host");
   }
@@ -338,7 +304,7 @@ class AdviceSearch {
       for (const std::size_t count : counts) configurations.push_back(checkpointing(family, count));
       progress_(fmt::format("recording {} of {} {} checkpointed", counts.front(), family.paths.size(),
                             family.pattern));
-      const auto steps = record(configurations);
+      const auto steps = steps_.record(configurations);
       std::vector<GoalRank> ranks;
       for (std::size_t i = 0; i < counts.size(); ++i) {
         recorded[counts[i]] = steps[i];
@@ -371,9 +337,9 @@ class AdviceSearch {
     const auto first = [&](std::size_t count) {
       return checkpointing({family.paths.begin(), family.paths.begin() + static_cast<std::ptrdiff_t>(count)});
     };
-    record({first(least), first(std::min(least + 1, family.paths.size() - 1))});
+    steps_.record({first(least), first(std::min(least + 1, family.paths.size() - 1))});
     for (std::size_t count = least; count <= std::min(estimate + 1, family.paths.size() - 1); ++count) {
-      const auto step = record({first(count)}).front();
+      const auto step = steps_.record({first(count)}).front();
       if (step == nullptr) continue;
       const Way way =
           way_of(*step, checkpoint_name(family, count, true), predict(*step, preset_policy("keep")));
@@ -405,7 +371,7 @@ class AdviceSearch {
   /// Adds the modelled times, whose ranges the report compares.
   void add_times() {
     const auto add = [&](Way& way) {
-      const auto step = find_step(way.configuration);
+      const auto step = steps_.find(way.configuration);
       if (step) way.time = modelled_time(*step->trace, step->steps, way.policy, step->link);
     };
     add(advice_.nothing);
@@ -444,7 +410,7 @@ class AdviceSearch {
   Advice advice_;
   std::shared_ptr<PreparedStep> plain_, base_;  ///< without and with expandable segments, if they are chosen
   GoalRank base_rank_;
-  Steps steps_;                       ///< all recorded ones
+  RecordedSteps steps_;
   std::vector<Configuration> tuned_;  ///< configurations whose policies were tuned
 };
 
