@@ -249,6 +249,8 @@ Link link_to_assume(const std::optional<Link>& given, const Link& of_trace) {
     link.bidirectional_bytes_per_second = of_trace.bidirectional_of(given->d2h, given->h2d);
     link.d2h.start_ns = of_trace.d2h.start_ns;  // the start time belongs to the streams, not to the link
     link.h2d.start_ns = of_trace.h2d.start_ns;
+    link.d2h.compute_ns_per_byte = of_trace.d2h.compute_ns_per_byte;  // to the device's memory
+    link.h2d.compute_ns_per_byte = of_trace.h2d.compute_ns_per_byte;
     link.disk = of_trace.disk;
     return link;
   }

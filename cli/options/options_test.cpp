@@ -181,6 +181,13 @@ TEST(Link, AnotherBandwidthKeepsTheShareOfBothDirectionsAtOnce) {
   EXPECT_FALSE(known.slows_both());
 }
 
+TEST(Link, AnotherBandwidthTakesAsMuchTimeFromCompute) {
+  const Link known{{50e9, 5, 0, 0.1}, {50e9, 5, 0, 0.2}};
+  const Link given = parse_link("25GB/s");
+  EXPECT_EQ(link_to_assume(given, known).d2h.compute_ns_per_byte, 0.1);
+  EXPECT_EQ(slower_of(known, given).h2d.compute_ns_per_byte, 0.2);
+}
+
 TEST(Link, RejectsZeroBandwidthAndMissingUnits) {
   EXPECT_NE(error_of([] { parse_link("0"); }), "no error");
   EXPECT_NE(error_of([] { parse_link("1GB/s,10"); }), "no error");

@@ -61,6 +61,9 @@ class ComputeStream {
   /// Returns the work given to the compute stream since the last call, with its duration; nullopt: the device
   /// cannot measure it.
   virtual std::optional<Work> take_work() { return std::nullopt; }
+  /// Returns the time that the compute stream lost since the last call because copies ran beside it, which no
+  /// Work includes; 0 if the device cannot tell.
+  virtual Nanoseconds take_compute_loss() { return 0; }
   /// Begins or ends to note the commands that take_stream_commands returns. Meanwhile take_work returns the
   /// work since the last of them.
   virtual void note_stream_commands(bool noted) { (void)noted; }

@@ -46,6 +46,7 @@ void MeasuredStep::listen(const StepOrder& order, const CodeLocator& locate) {
     listener_ = &recorder_.emplace(device_, order.recording == Recording::kProgram, tracer, locate);
   if (order.listener != nullptr) order.listener->on_step_begin();
   if (!recorder_) device_.take_work();
+  device_.take_compute_loss();
 }
 
 void MeasuredStep::begin_phase(std::string_view name) {
@@ -60,7 +61,8 @@ void MeasuredStep::end() {
   if (recorder_) recorder_->end_step();
   if (marks_) marks_->begin_phase();
   end_ = device_.mark();
-  if (const auto work = device_.take_work(); work && !recorder_) result_.busy_ns = work->busy_ns;
+  if (const auto work = device_.take_work(); work && !recorder_)
+    result_.busy_ns = work->busy_ns + device_.take_compute_loss();
   result_.allocations += device_.next_allocation();
   result_.device_peak_bytes = device_.peak_bytes();
   if (!leaves_cache_peaks_) result_.cache_use = device_.cache_use();

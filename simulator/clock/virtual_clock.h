@@ -187,6 +187,14 @@ class VirtualClock {
     busy_ += duration;
   }
 
+  /// Lets the compute stream finish later because a copy takes bandwidth from its kernels. Counted at once
+  /// when the copy is requested: a stream that waits for it anyway loses nothing.
+  void lose_compute(Nanoseconds duration) {
+    if (duration == 0) return;
+    stream_ = now() + duration;
+    busy_ += duration;
+  }
+
   bool are_copies_slowing() const {
     return costs_.slowdown_ns_per_byte > 0 && (d2h_.is_running() || h2d_.is_running());
   }
@@ -217,6 +225,7 @@ class VirtualClock {
       engine.copies.push_back(
           {transfer, stream,
            costs_.slowdown_ns_per_byte * static_cast<double>(bytes) / static_cast<double>(duration)});
+    lose_compute(direction.compute_loss(bytes));
     return {track, begin, transfer, stream, bytes};
   }
 
@@ -234,7 +243,10 @@ class VirtualClock {
         command.kind == StreamCommand::Kind::kCopyOut ? CopyDirection::kD2h : CopyDirection::kH2d;
     const Nanoseconds earliest = command.stream == 0 ? now() : streams_.ready(command, host_);
     const auto [begin, end] = engines_.copy(link_, way, command.bytes, earliest);
-    if (command.stream != 0) return streams_.end_copy(command, end);
+    if (command.stream != 0) {
+      lose_compute((way == CopyDirection::kD2h ? link_.d2h : link_.h2d).compute_loss(command.bytes));
+      return streams_.end_copy(command, end);
+    }
     stream_ = end;
     busy_ += end - begin;
   }

@@ -105,6 +105,19 @@ TEST(VirtualClock, ALinkThatIsFastEnoughForBothDirectionsSlowsNone) {
   EXPECT_EQ(clock.copy_in(100).end, 100);
 }
 
+TEST(VirtualClock, CopiesTakeTimeFromTheComputeStream) {
+  const Link link{{1e9, 0, 0, 0.1}, {1e9, 0, 0, 0.2}};
+  VirtualClock clock(link, false, VirtualClock::Computes::kBesideHost);
+  clock.run({0, 100, 100, Work::kNoWait, 100});
+  clock.copy_out(100);
+  const VirtualClock::Copy in = clock.copy_in(100);
+  clock.run({0, 50, 50, Work::kNoWait, 50});
+  EXPECT_EQ(clock.now(), 180);
+  EXPECT_EQ(clock.launch_gap_ns(), 0) << "the stream is busy";
+  clock.wait(in);
+  EXPECT_EQ(clock.now(), in.end) << "a wait for the copy covers the loss";
+}
+
 constexpr Link kLinkWithDisk{{1e9, 0}, {0.5e9, 0}, 0, false, {{0.1e9, 5}, {0.2e9, 0}}};
 
 TEST(VirtualClock, TheDiskWritesAndReadsBesideTheLink) {

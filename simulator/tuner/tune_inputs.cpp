@@ -28,8 +28,8 @@ std::size_t TuneInputs::replays_of(std::size_t events, std::size_t most) const {
 
 bool goes_by_facts(const TuneInputs& inputs, Nanoseconds slack) {
   const Step& step = inputs.step;
-  return !inputs.link.slows_both() && step.costs().slowdown_ns_per_byte <= 0 && !step.meets_copies() &&
-         !step.allocator() && slack == 0;
+  return !inputs.link.slows_both() && !inputs.link.slows_compute() &&
+         step.costs().slowdown_ns_per_byte <= 0 && !step.meets_copies() && !step.allocator() && slack == 0;
 }
 
 }  // namespace offprof

@@ -166,6 +166,7 @@ TEST_F(GpuTrace, WorkOfAStreamDoesNotOverlap) {
       EXPECT_GE(begin_of(work[i]), end_of(work[i - 1])) << work[i - 1] << work[i];
 }
 
+/// The measured compute time has what compute lost by copies too, which no kernel of the timeline shows.
 TEST_F(GpuTrace, TheComputeStreamIsBusyForTheMeasuredTime) {
   const int compute = of_category("kernel").front()["args"]["stream"];
   const auto work = work_by_stream()[compute];
@@ -174,6 +175,14 @@ TEST_F(GpuTrace, TheComputeStreamIsBusyForTheMeasuredTime) {
     long long busy = 0;
     for (const json& event : work)
       if (begin_of(event) >= begin_of(step) && end_of(event) <= end_of(step)) busy += in_ns(event["dur"]);
+    for (const auto& [name, direction] : {std::pair("Memcpy DtoH (Device -> Pinned)", "d2h"),
+                                          std::pair("Memcpy HtoD (Pinned -> Device)", "h2d")}) {
+      const double loss = trace_["environment"]["link"][direction]["compute_ns_per_byte"];
+      EXPECT_GT(loss, 0);
+      for (const json& copy : copies(name))
+        if (begin_of(copy) >= begin_of(step) && begin_of(copy) <= end_of(step))
+          busy += std::llround(loss * copy["args"]["bytes"].get<double>());
+    }
     EXPECT_EQ(busy, report_["measured"]["compute_ns"].get<long long>());
   }
 }

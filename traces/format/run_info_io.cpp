@@ -28,15 +28,25 @@ double read_rate(const JsonValue& json) {
   return rate;
 }
 
+/// Reads the time that compute loses for a byte of a copy.
+double read_loss(const JsonValue& json) {
+  constexpr double kMost = 1;
+  const double loss = json.as_amount();
+  if (loss > kMost) json.fail(fmt::format("{} is more than {} ns", loss, kMost));
+  return loss;
+}
+
 LinkDirection read_direction(const JsonValue& json) {
   LinkDirection direction = {read_rate(json.at("bytes_per_second")), read_time(json.at("latency_ns"))};
   if (const auto start = json.find("start_ns")) direction.start_ns = read_time(*start);
+  if (const auto loss = json.find("compute_ns_per_byte")) direction.compute_ns_per_byte = read_loss(*loss);
   return direction;
 }
 
 Json to_json(const LinkDirection& direction) {
   Json json = {{"bytes_per_second", direction.bytes_per_second}, {"latency_ns", direction.latency_ns}};
   if (direction.start_ns > 0) json["start_ns"] = direction.start_ns;
+  if (direction.compute_ns_per_byte > 0) json["compute_ns_per_byte"] = direction.compute_ns_per_byte;
   return json;
 }
 

@@ -120,6 +120,7 @@ TEST(ParseTrace, ReadsBackTheSpreadOfTimes) {
 TEST(ParseTrace, ReadsBackCalibrationAndLink) {
   Trace trace = sample_trace();
   trace.environment.link.d2h.start_ns = 12;
+  trace.environment.link.h2d.compute_ns_per_byte = 0.25;
   trace.environment.link.is_shared = true;
   trace.environment.link.bidirectional_bytes_per_second = 1.5e9;
   trace.environment.calibration.emplace();

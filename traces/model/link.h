@@ -17,6 +17,9 @@ struct LinkDirection {
   double bytes_per_second = 0;
   Nanoseconds latency_ns = 0;
   Nanoseconds start_ns = 0;  ///< from the end of a copy's request to its start, if no other is ahead
+  /// Time that the compute stream loses for a byte of a copy on another stream, which takes bandwidth of the
+  /// device memory from kernels.
+  double compute_ns_per_byte = 0;
 
   /// Longest latency and longest transfer that clocks can count. A replay rejects links that need more.
   static constexpr Nanoseconds kLongest = Nanoseconds{1} << 60;
@@ -26,13 +29,17 @@ struct LinkDirection {
     const bool is_endless = !(transfer < static_cast<double>(kLongest));
     return std::min(latency_ns, kLongest) + (is_endless ? kLongest : static_cast<Nanoseconds>(transfer));
   }
+  /// Returns the time that the compute stream loses by a copy on another stream.
+  Nanoseconds compute_loss(Bytes bytes) const {
+    return compute_ns_per_byte > 0 ? std::llround(compute_ns_per_byte * static_cast<double>(bytes)) : 0;
+  }
   bool operator==(const LinkDirection&) const = default;
 };
 
 /// Returns a direction with the worse figure of `a` and `b` in each member.
 inline LinkDirection slower_of(const LinkDirection& a, const LinkDirection& b) {
   return {std::min(a.bytes_per_second, b.bytes_per_second), std::max(a.latency_ns, b.latency_ns),
-          std::max(a.start_ns, b.start_ns)};
+          std::max(a.start_ns, b.start_ns), std::max(a.compute_ns_per_byte, b.compute_ns_per_byte)};
 }
 
 /// Link to the disk that tensors are offloaded to, or to the compressor that replaces it. Each direction
@@ -65,6 +72,7 @@ struct Link {
     return !is_shared && bidirectional_bytes_per_second > 0 &&
            bidirectional_bytes_per_second < d2h.bytes_per_second + h2d.bytes_per_second;
   }
+  bool slows_compute() const { return d2h.compute_ns_per_byte > 0 || h2d.compute_ns_per_byte > 0; }
   /// Returns the share of its bandwidth that a direction has while a copy of the other runs at full pace.
   double pace_beside(const LinkDirection& own, const LinkDirection& other) const {
     return std::clamp((bidirectional_bytes_per_second - other.bytes_per_second) / own.bytes_per_second, 0.0,

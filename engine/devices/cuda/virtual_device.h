@@ -39,6 +39,7 @@ class VirtualDevice final : public CudaDevice {
   void begin_own_work() override { gpu_.begin_op(kOwnWork); }
   void end_own_work() override { gpu_.end_op(); }
   std::optional<Work> take_work() override { return gpu_.take_work(); }
+  Nanoseconds take_compute_loss() override { return gpu_.take_compute_loss(); }
   void note_stream_commands(bool noted) override { gpu_.note_stream_commands(noted); }
   std::vector<StreamCommand> take_stream_commands() override { return gpu_.take_stream_commands(); }
   std::optional<StepSize> take_step_size() override;

@@ -198,6 +198,9 @@ class VirtualGpu : public GpuOperators,
   virtual std::vector<StreamCommand> take_stream_commands() = 0;
   /// Returns the same for all other streams together, without copies over the link.
   virtual Work take_side_work() = 0;
+  /// Returns the time that the stream that PyTorch computes on lost by copies since the last call: see
+  /// VirtualTime.
+  virtual Nanoseconds take_compute_loss() = 0;
 };
 
 /// The one symbol that the stand-in libraries export besides CUDA's: `VirtualGpu* offprof_virtual_gpu()`.

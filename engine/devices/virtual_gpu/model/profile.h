@@ -45,7 +45,7 @@ struct DeviceProfile {
   Nanoseconds kernel_ns = 0;  ///< shortest time of a kernel on the device
   Nanoseconds launch_ns = 0;  ///< host time of a kernel launch
   HostTimes host;             ///< for operators
-  Link link;                  ///< to pinned host memory
+  Link link;  ///< to pinned host memory; compute_ns_per_byte follows from the memory's figures
 
   /// Returns the elements that all multiprocessors load and store one by one in a second.
   double elements_per_second() const { return elements_per_cycle * multiprocessors * clock_khz * 1e3; }

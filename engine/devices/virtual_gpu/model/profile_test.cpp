@@ -110,6 +110,14 @@ TEST(Profile, TheLinkHasLatencyAndBandwidth) {
   EXPECT_EQ(load_profile("l4").link.h2d.duration(25'000'000), 2'000 + 1'000'000);
 }
 
+TEST(Profile, ACopyTakesTheMoreTimeFromComputeTheSlowerTheMemoryIs) {
+  const Link fast = load_profile("h100-80gb").link, slow = load_profile("l4").link;
+  // 54 GB/s take 2 to 3 % of the 3.07 TB/s that kernels bound by memory reach.
+  EXPECT_NEAR(54.1 * fast.d2h.compute_ns_per_byte, 0.0086, 0.0001);
+  EXPECT_NEAR(55.1 * fast.h2d.compute_ns_per_byte, 0.0129, 0.0001);
+  EXPECT_GT(slow.d2h.compute_ns_per_byte, 10 * fast.d2h.compute_ns_per_byte);
+}
+
 TEST(Profile, TheRateOfBothDirectionsAtOnceMayBeMissing) {
   const DeviceProfile h200 = load_profile("h200");
   EXPECT_TRUE(h200.link.slows_both());

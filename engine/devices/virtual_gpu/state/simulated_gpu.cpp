@@ -96,6 +96,11 @@ Work SimulatedGpu::take_work() {
   return state_.time.take_work();
 }
 
+Nanoseconds SimulatedGpu::take_compute_loss() {
+  const GpuLock lock(state_.mutex);
+  return state_.time.take_compute_loss();
+}
+
 Work SimulatedGpu::take_side_work() {
   const GpuLock lock(state_.mutex);
   return state_.time.take_side_work();

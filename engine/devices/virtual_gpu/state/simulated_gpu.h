@@ -60,6 +60,7 @@ class SimulatedGpu final : public VirtualGpu {
   Nanoseconds event_time(void* event) override { return streams_.event_time(event); }
   Work take_work() override;
   Work take_side_work() override;
+  Nanoseconds take_compute_loss() override;
   std::int64_t unknown_reads() const override;
   bool assumes_balanced_experts() const override { return state_.options.assumes_balanced_experts; }
   std::vector<char> read_values(const void* from, Bytes bytes) override;

@@ -12,8 +12,8 @@
 namespace offprof {
 namespace {
 
-constexpr Link kLink{.d2h = {.bytes_per_second = 1e9},
-                     .h2d = {.bytes_per_second = 1e9},
+constexpr Link kLink{.d2h = {.bytes_per_second = 1e9, .compute_ns_per_byte = 0.3},
+                     .h2d = {.bytes_per_second = 1e9, .compute_ns_per_byte = 0.7},
                      .bidirectional_bytes_per_second = 1.3e9};
 
 StreamId id(std::uintptr_t number) {

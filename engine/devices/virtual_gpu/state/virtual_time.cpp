@@ -21,6 +21,7 @@ VirtualTime::VirtualTime(const Link& link) : link_(link) {
 void VirtualTime::restart(const Link& link) {
   link_ = link;
   work_ = side_work_ = {};
+  compute_loss_ = 0;
   unreached_ = {};
   note_stream_commands(false);
   engines_ = {};
@@ -115,7 +116,16 @@ TimeSpan VirtualTime::copy(StreamId id, CopyDirection direction, Bytes bytes) {
   const auto [begin, end] = engines_.copy(link_, direction, bytes, begin_on(stream));
   stream.has_copied = true;
   stream.ready = end;
+  if (id != nullptr) lose_compute((out ? link_.d2h : link_.h2d).compute_loss(bytes));
   return {begin, end};
+}
+
+/// Lets the legacy default stream finish later because of a copy.
+void VirtualTime::lose_compute(Nanoseconds duration) {
+  if (duration == 0) return;
+  Stream& computing = streams_.at(nullptr);
+  computing.ready = begin_on(computing) + duration;
+  compute_loss_ += duration;
 }
 
 Bytes VirtualTime::pinned_bytes_like(CopyDirection direction, Bytes pageable_bytes) const {

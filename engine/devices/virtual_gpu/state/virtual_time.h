@@ -25,9 +25,10 @@ struct TimeSpan {
 /// Virtual clocks of the host, the streams and the copy engines.
 ///
 /// Work of a stream begins when the stream has finished its earlier work, and not before the host gave it. A
-/// copy also waits for the copy engine of its direction, which all streams share (LinkEngines). Kernels of
-/// different streams do not slow each other down. An event marks the point that its stream had reached. Not
-/// thread-safe.
+/// copy also waits for the copy engine of its direction, which all streams share (LinkEngines). A copy on
+/// another stream than the legacy default one makes that one finish its work later (LinkDirection). Kernels
+/// of different streams do not slow each other down. An event marks the point that its stream had reached.
+/// Not thread-safe.
 class VirtualTime {
  public:
   /// Creates the clocks with one stream, the legacy default stream (nullptr).
@@ -55,6 +56,10 @@ class VirtualTime {
   std::vector<StreamCommand> take_stream_commands() { return std::exchange(commands_, {}); }
   /// Returns the same for all other streams together, without copies over the link.
   Work take_side_work() { return std::exchange(side_work_, {}); }
+
+  /// Returns the time by which copies made the legacy default stream finish later since the last call. No
+  /// Work includes it.
+  Nanoseconds take_compute_loss() { return std::exchange(compute_loss_, 0); }
 
   /// Sets all clocks back to zero. Streams and events stay, but no event counts as recorded.
   void restart(const Link& link);
@@ -116,6 +121,7 @@ class VirtualTime {
   };
 
   Stream& stream_for_work(StreamId id);
+  void lose_compute(Nanoseconds duration);
   void note(const Work& work);
   void note_wait(const Event& event);
   void note_host_wait(std::int32_t point);
@@ -135,6 +141,7 @@ class VirtualTime {
   std::vector<StreamId> blocking_;  ///< streams that the legacy default stream waits for
   std::unordered_map<EventId, std::optional<Event>> events_;
   Nanoseconds exposed_collectives_ = 0;
+  Nanoseconds compute_loss_ = 0;
   /// The last event that was queried and not reached, and when that query returned.
   std::pair<EventId, Nanoseconds> unreached_{};
   Nanoseconds destroyed_ready_ = 0;  ///< when the last destroyed stream finishes its work

@@ -57,6 +57,31 @@ TEST_F(VirtualTimeTest, RunsOneCopyAtATimePerDirection) {
   EXPECT_EQ(time.copy(b, CopyDirection::kH2d, 100), (TimeSpan{220, 440}));
 }
 
+TEST_F(VirtualTimeTest, ACopyTakesTimeFromTheComputeStream) {
+  Link link = kLink;
+  link.d2h.compute_ns_per_byte = 0.1;
+  link.h2d.compute_ns_per_byte = 0.2;
+  time.restart(link);
+  time.run(nullptr, 100);
+  time.copy(a, CopyDirection::kD2h, 100);
+  time.copy(b, CopyDirection::kH2d, 100);
+  EXPECT_EQ(time.run(nullptr, 50), (TimeSpan{130, 180}));
+  EXPECT_EQ(time.take_work().busy_ns, 150);
+  EXPECT_EQ(time.take_compute_loss(), 30);
+  EXPECT_EQ(time.take_compute_loss(), 0);
+}
+
+TEST_F(VirtualTimeTest, ACopyTakesNoTimeFromTheComputeStreamThatMakesItOrIsIdle) {
+  Link link = kLink;
+  link.d2h.compute_ns_per_byte = 0.1;
+  time.restart(link);
+  EXPECT_EQ(time.copy(nullptr, CopyDirection::kD2h, 100), (TimeSpan{0, 110}));
+  EXPECT_EQ(time.take_compute_loss(), 0);
+  time.copy(a, CopyDirection::kD2h, 100);
+  time.advance_host(500);
+  EXPECT_EQ(time.run(nullptr, 50), (TimeSpan{500, 550}));
+}
+
 TEST_F(VirtualTimeTest, AWaitForAnotherStreamIsWorkOfTheComputeStream) {
   time.run(nullptr, 100);
   time.run(a, 250);
