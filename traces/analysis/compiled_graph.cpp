@@ -1,4 +1,4 @@
-#include "simulator/advisor/compiled_graph.h"
+#include "traces/analysis/compiled_graph.h"
 
 #include <algorithm>
 #include <string_view>
