@@ -93,7 +93,7 @@ class MixtureSearch {
     const bool is_memory = goal_.objective == Objective::kMemory;
     if (!needs_more(low.metrics)) return low;
     if (needs_more(high.metrics)) {
-      const Found between = best_between(low, high, found_at);
+      Found between = best_between(low, high, found_at);
       if (is_memory || needs_more(between.metrics)) return between;
       high = between;
     }
