@@ -12,6 +12,7 @@ Exit status: 0 all is well, 1 something is not.
 
 import argparse
 import os
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -61,8 +62,9 @@ def check(offprof: Offprof, program: programs.Program, device: str) -> dict[str,
     if recommended["expandable_segments"]:
         os.environ["PYTORCH_CUDA_ALLOC_CONF"] = EXPANDABLE
     try:
-        is_preset = recommended["policy"]["name"] == "keep"
-        measured = offprof.run(program, device, "--policy", "keep" if is_preset else "advised.json")["measured"]
+        policy = "keep" if recommended["policy"]["name"] == "keep" else "advised.json"
+        flags = shlex.split(recommended["flags"])
+        measured = offprof.run(program, device, *flags, "--policy", policy)["measured"]
     finally:
         os.environ.pop("PYTORCH_CUDA_ALLOC_CONF", None)
     predicted = recommended["predicted"]
