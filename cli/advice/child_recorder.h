@@ -55,6 +55,7 @@ class ChildRecorder : public SizedStepRecorder {
   void record_at_once(std::span<const Configuration> configurations, std::vector<RecordedStep>& recorded);
   std::vector<std::string> recording_words(const Configuration& configuration, const std::string& path) const;
   RecordedStep recorded_step(const Configuration& configuration, const std::string& path) const;
+
   std::vector<std::string> program_;
   bool is_script_, is_virtual_;
   std::optional<StepResizer> resizer_;

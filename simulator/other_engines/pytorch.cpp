@@ -41,16 +41,23 @@ std::vector<std::string> blocks_of(const std::set<std::string>& modules) {
   return {blocks.begin(), blocks.end()};
 }
 
+/// Removes the paths for which `nests` holds. Returns them.
+template <typename Nests>
+std::vector<std::string> take_out(std::vector<std::string>& paths, const Nests& nests) {
+  std::vector<std::string> taken;
+  std::ranges::copy_if(paths, std::back_inserter(taken), nests);
+  std::erase_if(paths, nests);
+  return taken;
+}
+
 /// Moves the blocks that are within one of the modules, or around one, from the recomputing blocks to the
 /// nesting ones. Selective checkpointing around a checkpointed module would save what that one recomputes.
 void separate_nesting(PyTorchSettings& settings, const std::set<std::string>& modules) {
-  const auto nests = [&](const std::string& block) {
+  settings.nesting_blocks = take_out(settings.recomputing_blocks, [&](const std::string& block) {
     return std::ranges::any_of(modules, [&](const std::string& module) {
       return is_within(block, module) || is_within(module, block);
     });
-  };
-  std::ranges::copy_if(settings.recomputing_blocks, std::back_inserter(settings.nesting_blocks), nests);
-  std::erase_if(settings.recomputing_blocks, nests);
+  });
 }
 
 /// Moves the modules within recomputing blocks from those whose tensors move to the nesting ones. Selective
@@ -58,13 +65,11 @@ void separate_nesting(PyTorchSettings& settings, const std::set<std::string>& mo
 /// backward.
 void separate_nesting_movers(PyTorchSettings& settings) {
   if (settings.saved_on_cpu.empty()) return;
-  const auto nests = [&](const std::string& module) {
+  settings.nesting_movers = take_out(settings.saved_on_cpu, [&](const std::string& module) {
     return std::ranges::any_of(settings.recomputing_blocks, [&](const std::string& block) {
       return module != block && is_within(module, block);
     });
-  };
-  std::ranges::copy_if(settings.saved_on_cpu, std::back_inserter(settings.nesting_movers), nests);
-  std::erase_if(settings.saved_on_cpu, nests);
+  });
   settings.saves_on_cpu = !settings.saved_on_cpu.empty();
 }
 

@@ -67,9 +67,10 @@ TEST(FitProfile, TheFileReadsBackAsTheProfile) {
   EXPECT_EQ(read.l2_cache_bytes, fitted.l2_cache_bytes);
   EXPECT_NEAR(read.compute_efficiency, fitted.compute_efficiency, 1e-4);
   EXPECT_NEAR(read.elements_per_cycle, fitted.elements_per_cycle, 1e-4);
-  EXPECT_EQ(read.link.d2h.bytes_per_second, fitted.link.d2h.bytes_per_second);
-  EXPECT_EQ(read.link.h2d.latency_ns, fitted.link.h2d.latency_ns);
-  EXPECT_EQ(read.link.bidirectional_bytes_per_second, fitted.link.bidirectional_bytes_per_second);
+  Link link = fitted.link;
+  link.d2h.compute_ns_per_byte = read.link.d2h.compute_ns_per_byte;  // follow from the memory's figures
+  link.h2d.compute_ns_per_byte = read.link.h2d.compute_ns_per_byte;
+  EXPECT_EQ(read.link, link);
   EXPECT_EQ(read.context_bytes, a100.context_bytes);
   for (const HostWork work : {HostWork::kOperator, HostWork::kPythonCall, HostWork::kRecording,
                               HostWork::kNode, HostWork::kLaunch, HostWork::kRandomNumber}) {
