@@ -56,6 +56,7 @@ std::vector<Figure> figures() {
   return {share("efficiency.memory", &DeviceProfile::memory_efficiency),
           share("efficiency.compute", &DeviceProfile::compute_efficiency),
           share("efficiency.attention", &DeviceProfile::attention_efficiency),
+          share("efficiency.sustained_clock", &DeviceProfile::sustained_clock),
           time("kernels.kernel_ns", &DeviceProfile::kernel_ns),
           time("kernels.launch_ns", &DeviceProfile::launch_ns),
           share("kernels.elements_per_cycle", &DeviceProfile::elements_per_cycle),
@@ -121,8 +122,9 @@ std::map<std::string, std::string> sources(const std::string& like, bool is_virt
       {"multiprocessors", "reported by the driver"},
       {"flops_per_second",
        fmt::format("those of profile {}, by number and clock of the multiprocessors", like)},
-      {"efficiency",
-       fmt::format("{}: add_, mm and flash attention in bfloat16, relative to the peaks above", measured)},
+      {"efficiency", fmt::format("{}: add_, mm and flash attention in bfloat16, relative to the peaks above. "
+                                 "sustained_clock: mm after three seconds of it",
+                                 measured)},
       {"kernels",
        fmt::format("{}: add_ of one element; mul_ with a broadcast column. elements_per_cycle: that of "
                    "profile {} if the memory bounds the latter",

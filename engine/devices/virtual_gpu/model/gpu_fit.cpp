@@ -124,6 +124,7 @@ DeviceProfile fit_profile(const DeviceProfile& like, const GpuMeasurements& meas
   profile.launch_ns = std::max<Nanoseconds>(measured.launch_ns, 1);
   profile.memory_efficiency =
       fitted(profile, &DeviceProfile::memory_efficiency, kLeastShare, 1, add_work(), measured.add_ns);
+  profile.sustained_clock = 1;  // of short runs
   profile.compute_efficiency = fitted(profile, &DeviceProfile::compute_efficiency, kLeastShare, 1,
                                       product_work(), measured.product_ns);
   profile.attention_efficiency = fitted(profile, &DeviceProfile::attention_efficiency, kLeastShare, 1,
@@ -131,6 +132,8 @@ DeviceProfile fit_profile(const DeviceProfile& like, const GpuMeasurements& meas
   if (is_bound_by_elements(profile, measured.broadcast_ns))
     profile.elements_per_cycle = fitted(profile, &DeviceProfile::elements_per_cycle, kLeastElements,
                                         kMostFittedElements, broadcast_work(), measured.broadcast_ns);
+  profile.sustained_clock = fitted(profile, &DeviceProfile::sustained_clock, kLeastShare, 1, product_work(),
+                                   measured.sustained_product_ns);
   profile.link = measured.link;
   return profile;
 }

@@ -31,7 +31,8 @@ struct GpuMeasurements {
   Nanoseconds small_kernel_ns = 0;  ///< of one kernel of many that do hardly anything, one after the other
   Nanoseconds launch_ns = 0;        ///< from one launch of a small kernel to the next, the stream being idle
   Nanoseconds add_ns = 0, broadcast_ns = 0, product_ns = 0, attention_ns = 0;
-  Link link{};  ///< to pinned memory
+  Nanoseconds sustained_product_ns = 0;  ///< of the product after seconds of it, as the power limit allows
+  Link link{};                           ///< to pinned memory
 };
 
 /// Returns the built-in profile of the GPU: the one of that device name, else the first one with the same

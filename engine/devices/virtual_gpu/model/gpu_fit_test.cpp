@@ -18,6 +18,7 @@ GpuMeasurements measured(const DeviceProfile& properties, double bandwidth, doub
   result.launch_ns = 4100;
   result.add_ns = 1800 + static_cast<Nanoseconds>(1e9 * kBytes / bandwidth);
   result.product_ns = 1800 + static_cast<Nanoseconds>(1e9 * kOperations / flops);
+  result.sustained_product_ns = result.product_ns;
   result.attention_ns = 4'000'000;
   result.broadcast_ns = 2'000'000;
   result.link = {{24e9, 3000}, {25e9, 2500}};
@@ -37,6 +38,17 @@ TEST(FitProfile, SharesArePartsOfThePeaks) {
   EXPECT_EQ(fitted.flops_per_second, a100.flops_per_second);
 }
 
+TEST(FitProfile, TheClockUnderLoadIsThatOfALongRunOfProducts) {
+  const DeviceProfile a100 = load_profile("a100-80gb");
+  GpuMeasurements throttled = measured(a100, 1.5e12, 240e12);
+  EXPECT_NEAR(fit_profile(a100, throttled, "mine").sustained_clock, 1, 1e-9);
+  throttled.sustained_product_ns = 1800 + (throttled.product_ns - 1800) * 10 / 9;
+  const DeviceProfile fitted = fit_profile(a100, throttled, "mine");
+  EXPECT_NEAR(fitted.sustained_clock, 0.9, 1e-4);
+  EXPECT_NEAR(fitted.compute_efficiency,
+              fit_profile(a100, measured(a100, 1.5e12, 240e12), "").compute_efficiency, 1e-9);
+}
+
 TEST(FitProfile, AGpuThatReachesMoreThanThePeakHasTheShareOne) {
   const DeviceProfile a100 = load_profile("a100-80gb");
   EXPECT_NEAR(fit_profile(a100, measured(a100, 9e12, 240e12), "mine").memory_efficiency, 1, 1e-9);
@@ -54,7 +66,9 @@ TEST(FitProfile, PeaksFollowMultiprocessorsAndClocks) {
 
 TEST(FitProfile, TheFileReadsBackAsTheProfile) {
   const DeviceProfile a100 = load_profile("a100-80gb");
-  const DeviceProfile fitted = fit_profile(a100, measured(a100, 1.5e12, 240e12), "mine");
+  GpuMeasurements throttled = measured(a100, 1.5e12, 240e12);
+  throttled.sustained_product_ns = throttled.product_ns * 10 / 9;
+  const DeviceProfile fitted = fit_profile(a100, throttled, "mine");
   const std::string text = format_profile(fitted, {{"memory", "driver"},
                                                    {"multiprocessors", "driver"},
                                                    {"flops_per_second", "data sheet"},
@@ -66,6 +80,8 @@ TEST(FitProfile, TheFileReadsBackAsTheProfile) {
   EXPECT_EQ(read.device_name, fitted.device_name);
   EXPECT_EQ(read.l2_cache_bytes, fitted.l2_cache_bytes);
   EXPECT_NEAR(read.compute_efficiency, fitted.compute_efficiency, 1e-4);
+  EXPECT_NEAR(read.sustained_clock, fitted.sustained_clock, 1e-4);
+  EXPECT_LT(read.sustained_clock, 0.95);
   EXPECT_NEAR(read.elements_per_cycle, fitted.elements_per_cycle, 1e-4);
   Link link = fitted.link;
   link.d2h.compute_ns_per_byte = read.link.d2h.compute_ns_per_byte;  // follow from the memory's figures

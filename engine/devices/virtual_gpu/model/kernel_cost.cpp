@@ -55,14 +55,18 @@ double product_share(const DeviceProfile& profile, const OpWork& work) {
   return std::min(share, unaligned_rate(profile, *work.product) / peak_of(profile, work));
 }
 
-double compute_seconds(const DeviceProfile& profile, const OpWork& work) {
-  if (work.flops == 0) return 0;
+/// Returns the time of the operator's arithmetic at the clock of short runs.
+double unlimited_seconds(const DeviceProfile& profile, const OpWork& work) {
   const double peak = peak_of(profile, work), rate = peak * profile.compute_efficiency;
   if (work.attention) return work.flops / (peak * attention_share(profile, work));
   if (work.convolution) return convolution_seconds(profile, work, rate);
   if (!work.product) return work.flops / rate;
   const double order = work.dtype == "tf32" && work.product->sums_apart ? kApartInTf32 : 1;
   return work.flops / (peak * product_share(profile, work) * order);
+}
+
+double compute_seconds(const DeviceProfile& profile, const OpWork& work) {
+  return work.flops == 0 ? 0 : unlimited_seconds(profile, work) / profile.sustained_clock;
 }
 
 /// Returns the blocks that are on the multiprocessors at the same time.

@@ -56,6 +56,20 @@ TEST(KernelCost, Float32ProductsRunWithoutTensorCores) {
   EXPECT_EQ(cost.time_of(kGemm, &op, 4096 * 4096 * 4, true).duration, 2754137);
 }
 
+TEST(KernelCost, AClockUnderLoadSlowsWhatIsBoundByArithmetic) {
+  DeviceProfile limited = load_profile("h200");
+  limited.sustained_clock = 0.8;
+  const KernelCost cost(load_profile("h200"), {}), limited_cost(limited, {});
+  const OpCall multiply = product("bfloat16", 4096, 2), add{"aten::add", {square("bfloat16", 4096, 2)}};
+  const auto time_of = [](const KernelCost& of, const OpCall& op) {
+    return static_cast<double>(of.time_of(kGemm, &op, 4096 * 4096 * 2, true).duration);
+  };
+  const double traffic_ns = 188400 - 2 * 4096.0 * 4096 * 4096 / (0.77 * 989.4e3);  // not hidden, or of a tile
+  EXPECT_NEAR(time_of(limited_cost, multiply), time_of(cost, multiply) / 0.8, traffic_ns / 4);
+  EXPECT_GT(time_of(limited_cost, multiply), 1.2 * time_of(cost, multiply));
+  EXPECT_EQ(time_of(limited_cost, add), time_of(cost, add));
+}
+
 TEST(KernelCost, AnElementwiseOperatorIsBoundByBandwidth) {
   const KernelCost cost(load_profile("h200"), {});
   const OpCall op{"aten::gelu", {{"bfloat16", {1 << 30}, Bytes{2} << 30}}};

@@ -40,6 +40,9 @@ struct DeviceProfile {
   /// Share of the 16-bit peak that attention kernels reach forward, for long sequences and heads of width
   /// 128.
   double attention_efficiency = 1;
+  /// Share of the clock of short runs that the power limit leaves, or a clock that is locked, while products
+  /// run for seconds. Kernels that the memory bounds do not depend on it.
+  double sustained_clock = 1;
   /// Elements that a multiprocessor computes in a cycle if threads load and store them one by one.
   double elements_per_cycle = 1;
   Nanoseconds kernel_ns = 0;  ///< shortest time of a kernel on the device
@@ -48,7 +51,9 @@ struct DeviceProfile {
   Link link;  ///< to pinned host memory; compute_ns_per_byte follows from the memory's figures
 
   /// Returns the elements that all multiprocessors load and store one by one in a second.
-  double elements_per_second() const { return elements_per_cycle * multiprocessors * clock_khz * 1e3; }
+  double elements_per_second() const {
+    return elements_per_cycle * multiprocessors * clock_khz * 1e3 * sustained_clock;
+  }
 };
 
 /// Name of the profile that plain `--device virtual` uses.

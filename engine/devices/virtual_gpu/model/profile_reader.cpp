@@ -64,9 +64,10 @@ Field flops(const std::string& dtype) {
           }};
 }
 
-Field efficiency(std::string path, double DeviceProfile::*member) {
-  return {std::move(path),
-          [=](const JsonValue& value, DeviceProfile& profile) { profile.*member = share(value); }};
+Field efficiency(std::string path, double DeviceProfile::*member, bool is_optional = false) {
+  return {.path = std::move(path),
+          .read = [=](const JsonValue& value, DeviceProfile& profile) { profile.*member = share(value); },
+          .is_optional = is_optional};
 }
 
 std::vector<Field> link_fields(const std::string& direction, LinkDirection Link::*member) {
@@ -120,6 +121,7 @@ std::vector<Field> all_fields() {
   add({efficiency("efficiency.compute", &DeviceProfile::compute_efficiency),
        efficiency("efficiency.memory", &DeviceProfile::memory_efficiency),
        efficiency("efficiency.attention", &DeviceProfile::attention_efficiency),
+       efficiency("efficiency.sustained_clock", &DeviceProfile::sustained_clock, true),
        time("kernels.kernel_ns", &DeviceProfile::kernel_ns),
        time("kernels.launch_ns", &DeviceProfile::launch_ns),
        {"kernels.elements_per_cycle", [](const JsonValue& value, DeviceProfile& profile) {

@@ -49,6 +49,7 @@ std::string format_profile(const DeviceProfile& profile, const std::map<std::str
   json["efficiency"] = {{"compute", rounded(profile.compute_efficiency)},
                         {"memory", rounded(profile.memory_efficiency)},
                         {"attention", rounded(profile.attention_efficiency)}};
+  if (profile.sustained_clock < 1) json["efficiency"]["sustained_clock"] = rounded(profile.sustained_clock);
   json["kernels"] = {{"kernel_ns", profile.kernel_ns},
                      {"launch_ns", profile.launch_ns},
                      {"elements_per_cycle", rounded(profile.elements_per_cycle)}};
