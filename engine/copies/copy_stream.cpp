@@ -146,7 +146,7 @@ void CopyStream::run_one(CopyJob job) {
     failure = std::current_exception();
   }
   job.copy = nullptr;  // free what the job held before its event is reached
-  const LinkDirection& cap = job.direction == CopyDirection::kD2h ? cap_.d2h : cap_.h2d;
+  const LinkDirection& cap = cap_.of(job.direction);
   if (job.is_copy && cap.bytes_per_second > 0) {
     sleep_until(begin + cap.duration(job.bytes));
   }

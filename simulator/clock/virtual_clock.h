@@ -244,7 +244,7 @@ class VirtualClock {
     const Nanoseconds earliest = command.stream == 0 ? now() : streams_.ready(command, host_);
     const auto [begin, end] = engines_.copy(link_, way, command.bytes, earliest);
     if (command.stream != 0) {
-      lose_compute((way == CopyDirection::kD2h ? link_.d2h : link_.h2d).compute_loss(command.bytes));
+      lose_compute(link_.of(way).compute_loss(command.bytes));
       return streams_.end_copy(command, end);
     }
     stream_ = end;

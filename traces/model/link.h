@@ -67,6 +67,9 @@ struct Link {
   /// Sum of both directions while both copy; 0: they do not slow each other down.
   double bidirectional_bytes_per_second = 0;
 
+  const LinkDirection& of(CopyDirection direction) const {
+    return direction == CopyDirection::kD2h ? d2h : h2d;
+  }
   /// Returns true if copies of one direction slow those of the other down.
   bool slows_both() const {
     return !is_shared && bidirectional_bytes_per_second > 0 &&
@@ -74,9 +77,10 @@ struct Link {
   }
   bool slows_compute() const { return d2h.compute_ns_per_byte > 0 || h2d.compute_ns_per_byte > 0; }
   /// Returns the share of its bandwidth that a direction has while a copy of the other runs at full pace.
-  double pace_beside(const LinkDirection& own, const LinkDirection& other) const {
-    return std::clamp((bidirectional_bytes_per_second - other.bytes_per_second) / own.bytes_per_second, 0.0,
-                      1.0);
+  double pace_beside_other(CopyDirection direction) const {
+    const LinkDirection& other = direction == CopyDirection::kD2h ? h2d : d2h;
+    const double left = bidirectional_bytes_per_second - other.bytes_per_second;
+    return std::clamp(left / of(direction).bytes_per_second, 0.0, 1.0);
   }
   /// Returns bidirectional_bytes_per_second for other rates of both directions, of which it is the same
   /// share.
@@ -113,11 +117,10 @@ class LinkEngines {
   Span copy(const Link& link, CopyDirection direction, Bytes bytes, Nanoseconds earliest) {
     const bool is_out = direction == CopyDirection::kD2h;
     Engine& own = engines_[is_out || link.is_shared ? 0 : 1];
-    const LinkDirection &its = is_out ? link.d2h : link.h2d, &opposite = is_out ? link.h2d : link.d2h;
     const Nanoseconds begin = std::max(earliest, own.free);
-    own.free = begin + its.duration(bytes);
+    own.free = begin + link.of(direction).duration(bytes);
     if (link.slows_both()) {
-      own.free = end_beside(engines_[is_out ? 1 : 0], begin, own.free, link.pace_beside(its, opposite));
+      own.free = end_beside(engines_[is_out ? 1 : 0], begin, own.free, link.pace_beside_other(direction));
       note(own.busy, {begin, own.free});
     }
     return {begin, own.free};

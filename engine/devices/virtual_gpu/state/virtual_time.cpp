@@ -104,19 +104,19 @@ void VirtualTime::note_collective(StreamId id, Nanoseconds duration) {
 }
 
 TimeSpan VirtualTime::copy(StreamId id, CopyDirection direction, Bytes bytes) {
-  const bool out = direction == CopyDirection::kD2h;
   Stream& stream = stream_for_work(id);
   if (notes_commands_) {
-    const auto kind = out ? StreamCommand::Kind::kCopyOut : StreamCommand::Kind::kCopyIn;
+    const bool is_out = direction == CopyDirection::kD2h;
+    const auto kind = is_out ? StreamCommand::Kind::kCopyOut : StreamCommand::Kind::kCopyIn;
     note_command(id, {.kind = kind, .bytes = bytes});
   } else if (id == nullptr) {
-    const Nanoseconds alone = (out ? link_.d2h : link_.h2d).duration(bytes);
+    const Nanoseconds alone = link_.of(direction).duration(bytes);
     work_ = then(work_, {0, alone, alone, Work::kNoWait, alone});
   }
   const auto [begin, end] = engines_.copy(link_, direction, bytes, begin_on(stream));
   stream.has_copied = true;
   stream.ready = end;
-  if (id != nullptr) lose_compute((out ? link_.d2h : link_.h2d).compute_loss(bytes));
+  if (id != nullptr) lose_compute(link_.of(direction).compute_loss(bytes));
   return {begin, end};
 }
 
@@ -132,7 +132,7 @@ Bytes VirtualTime::pinned_bytes_like(CopyDirection direction, Bytes pageable_byt
   // A core copies 13 GB/s to the host and 8 to 11 GB/s back beside an H100
   // (traces/recorded/h100/copies.json); assumed for all machines.
   constexpr double kBytesPerSecond = 12e9;
-  const double link = (direction == CopyDirection::kD2h ? link_.d2h : link_.h2d).bytes_per_second;
+  const double link = link_.of(direction).bytes_per_second;
   return to_whole(static_cast<double>(pageable_bytes) * std::max(1.0, link / kBytesPerSecond));
 }
 
