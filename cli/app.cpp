@@ -56,6 +56,20 @@ const CommandEntry& find_command(const std::string& name) {
                     suggestion.empty() ? "`offprof --help` lists the commands." : suggestion);
 }
 
+/// Doubles `--` after the values of an option that takes several: CLI11 takes one mark as the end of such
+/// values, and would read the words after it as options.
+void keep_mark_after_values(const CLI::App& app, std::vector<std::string>& words) {
+  const auto mark = std::ranges::find(words, "--");
+  if (mark == words.end()) return;
+  const auto is_option = [](const std::string& word) { return word.starts_with("-"); };
+  const auto last = std::find_if(std::reverse_iterator(mark), words.rend(), is_option);
+  if (last == words.rend()) return;
+  const CLI::Option* const option = app.get_option_no_throw(last->substr(0, last->find('=')));
+  const bool takes_several =
+      option != nullptr && (option->get_allow_extra_args() || option->get_items_expected_max() > 1);
+  if (takes_several) words.insert(mark, "--");
+}
+
 ExitStatus run_command(const CommandEntry& entry, const Invocation& invocation) {
   Context context(std::string(entry.name), invocation.argv, invocation.terminal, invocation.out,
                   invocation.err);
@@ -65,6 +79,7 @@ ExitStatus run_command(const CommandEntry& entry, const Invocation& invocation) 
   const std::unique_ptr<Subcommand> command = entry.make();
   declare_command(entry, *command, context.options(), app);
   std::vector<std::string> words(invocation.argv.begin() + 2, invocation.argv.end());
+  keep_mark_after_values(app, words);
   std::ranges::reverse(words);  // CLI11 expects the words in reverse order
   try {
     app.parse(words);

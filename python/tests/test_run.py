@@ -132,6 +132,12 @@ def test_arguments_after_the_mark_are_the_script_s(script: Callable[[str], Path]
     assert "['--lr', '[1,2]', '-o']" in end.stdout
 
 
+def test_the_mark_ends_the_values_of_an_option(script: Callable[[str], Path], offprof: Run) -> None:
+    program = script("import sys\nprint(sys.argv[1:])")
+    end = offprof("run", program, "--device", "host", "--checkpoint", "a", "b", "--", "--device", "cuda")
+    assert "['--device', 'cuda']" in end.stdout, end.stderr
+
+
 def test_a_module_runs_as_main(tmp_path: Path, offprof: Run) -> None:
     package = tmp_path / "package"
     package.mkdir()
