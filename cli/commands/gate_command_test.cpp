@@ -226,6 +226,24 @@ TEST_F(GateCommandTest, ExplainsByModuleAndLine) {
   EXPECT_EQ(json["saved_by_site_differences"][0]["line"], "model.py:12");
 }
 
+TEST_F(GateCommandTest, ExplainsAPeakThatGrewThoughTheSameIsSaved) {
+  gate({"--update"});
+  Trace trace = sample_trace();
+  *trace.metrics.device_peak_bytes += 1000;
+  const auto temporary = static_cast<std::int32_t>(trace.program.storages.size());
+  trace.program.storages.push_back({.bytes = 1000});
+  const auto op = static_cast<std::int32_t>(trace.program.names.size());
+  trace.program.names.emplace_back("aten::new_one");
+  trace.program.events.insert(
+      trace.program.events.begin() + 1,
+      {{EventKind::kOpBegin, op}, {EventKind::kAlloc, temporary}, {EventKind::kOpEnd, op}});
+  write(trace);
+  const CliRun run = gate({"--explain"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.out,
+              AllOf(HasSubstr("In use at the peak"), HasSubstr("aten::new_one"), HasSubstr("0 to 1")));
+}
+
 TEST_F(GateCommandTest, WritesFurtherReports) {
   gate({"--update"});
   const std::string summary = folder_ / "summary.md";

@@ -48,8 +48,8 @@ TEST_F(ImportCommandTest, PredictsTheFiguresOnATrace) {
 }
 
 /// Returns the pickle of a snapshot: a block of 1000 bytes that is older than the entries, one of 2000 that
-/// they free, and one of 4000 that they allocate and free.
-std::string snapshot_pickle() {
+/// they free, and one of `allocated_bytes` that they allocate and free.
+std::string snapshot_pickle(std::int64_t allocated_bytes = 4000) {
   PickleWriter pickle;
   const auto entry = [&](const char* action, std::int64_t address, std::int64_t bytes) {
     pickle.begin_dict();
@@ -78,9 +78,9 @@ std::string snapshot_pickle() {
   pickle.text("device_traces");
   pickle.begin_list();
   pickle.begin_list();
-  entry("alloc", 8192, 4000);
+  entry("alloc", 8192, allocated_bytes);
   entry("free_completed", 4096, 2000);
-  entry("free_completed", 8192, 4000);
+  entry("free_completed", 8192, allocated_bytes);
   pickle.end_list();
   pickle.end_list();
   pickle.text("segments");
@@ -119,6 +119,19 @@ TEST_F(ImportCommandTest, MakesATraceOfAMemorySnapshot) {
   EXPECT_EQ(imported.metrics.device_reserved_peak_bytes, 2 << 20);
   EXPECT_EQ(imported.program.names.back(), "forward (project/model.py:12)");
   EXPECT_THAT(imported.notes.back(), HasSubstr("1 blocks are older"));
+}
+
+TEST_F(ImportCommandTest, AGateComparesTheSnapshotsOfTwoRuns) {
+  const std::string before = folder_ / "before.json", after = folder_ / "after.json",
+                    baseline = folder_ / "baseline.json";
+  import_text("memory-snapshot", snapshot_pickle(), {"-o", before});
+  import_text("memory-snapshot", snapshot_pickle(8000), {"-o", after});
+  EXPECT_EQ(run_words({"gate", before, "--update", "--baseline", baseline}).status, 0);
+  EXPECT_EQ(run_words({"gate", before, "--baseline", baseline}).status, 0);
+  const CliRun run = run_words({"gate", after, "--baseline", baseline, "--explain"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("device_peak_bytes"), HasSubstr("project/model.py:12"),
+                             testing::Not(HasSubstr("not the same"))));
 }
 
 TEST_F(ImportCommandTest, RefusesWhatIsNoMemorySnapshot) {

@@ -59,10 +59,11 @@ std::optional<Place> place_of(const std::string& line, const std::vector<std::st
 
 /// Returns the place that grew the most, of those with a line in a known file.
 std::optional<Place> place_of_growth(const GateReport& report) {
-  for (const SiteDifference& difference : report.sites) {
-    if (difference.difference() <= 0) break;
-    if (auto place = place_of(difference.site.line, report.source_roots)) return place;
-  }
+  for (const std::vector<SiteDifference>* sites : {&report.sites, &report.peak_sites})
+    for (const SiteDifference& difference : *sites) {
+      if (difference.difference() <= 0) break;
+      if (auto place = place_of(difference.site.line, report.source_roots)) return place;
+    }
   return std::nullopt;
 }
 
@@ -70,9 +71,8 @@ std::string error_for(const GateReport& report, const Check& check) {
   std::string properties;
   std::string text = sentence_of(check);
   const bool is_memory = check.unit == MetricUnit::kBytes && check.why.empty();
-  if (const SiteDifference* const growth = largest_growth(report); is_memory && growth != nullptr) {
-    text += fmt::format("\nSaved for backward: {} {}", format_byte_difference(growth->difference()),
-                        describe(growth->site));
+  if (const std::string growth = growth_text(report); is_memory && !growth.empty()) {
+    text += "\n" + growth;
     if (const auto place = place_of_growth(report))
       properties = fmt::format("file={},line={},", property(place->file), property(place->line));
   }

@@ -32,10 +32,8 @@ void add_case(pugi::xml_node& suite, const GateReport& report, const Check& chec
   set(failure, "message", sentence_of(check));
   set(failure, "type", "limit");
   std::string text = sentence_of(check);
-  if (const SiteDifference* const growth = largest_growth(report);
-      growth != nullptr && check.unit == MetricUnit::kBytes)
-    text += fmt::format("\nsaved for backward: {} {}", format_byte_difference(growth->difference()),
-                        describe(growth->site));
+  if (const std::string growth = growth_text(report); !growth.empty() && check.unit == MetricUnit::kBytes)
+    text += "\n" + growth;
   failure.text().set(printable(text, true).c_str());
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <span>
 
 #include "cli/reports/next_command.h"
 #include "cli/tables/figure_text.h"
@@ -93,43 +95,65 @@ std::string ops_text(const std::vector<OpDifference>& ops) {
   return text;
 }
 
-/// Returns `gate passed: 9 checks`, or how many of them failed.
+/// Returns the first figure that failed: `; device_peak_bytes 1.50 GiB, +512 MiB (+50.0%)`.
+std::string first_failure_text(const GateResult& verdict) {
+  const auto failed =
+      std::ranges::find_if(verdict.checks, [](const Check& check) { return !check.ok && check.unit; });
+  if (failed == verdict.checks.end()) return "";
+  const std::string change = change_text(*failed);
+  return fmt::format("; {} {}{}", failed->key, figure_text(*failed->unit, failed->value),
+                     change.empty() ? "" : ", " + change);
+}
+
+/// Returns `gate passed: 9 checks`, or how many of them failed, and one of them.
 std::string verdict_text(const GateResult& verdict, const Page& page) {
   if (verdict.ok)
     return page.paint(Tone::kGood, "gate passed") + fmt::format(": {} checks\n", verdict.checks.size());
-  return page.paint(Tone::kBad, "gate failed") +
-         fmt::format(": {} of {} checks\n", failures_of(verdict), verdict.checks.size());
+  return page.paint(Tone::kBad, "gate failed") + fmt::format(": {} of {} checks{}\n", failures_of(verdict),
+                                                             verdict.checks.size(),
+                                                             first_failure_text(verdict));
 }
 
-/// Returns the table of `--explain`.
+/// Returns a table of places, with at most `most` rows.
+std::string site_table(const std::vector<SiteDifference>& sites, std::size_t most, const Page& page) {
+  TextTable table({{"change", Align::kRight},
+                   {"tensors", Align::kRight},
+                   {"operator", Align::kLeft},
+                   {"module", Align::kLeft},
+                   {"line", Align::kLeft}});
+  for (const SiteDifference& difference : std::span(sites).first(std::min(sites.size(), most)))
+    table.add_row({format_byte_difference(difference.difference()),
+                   fmt::format("{} to {}", difference.base.tensors, difference.now.tensors),
+                   difference.site.op, difference.site.module, difference.site.line});
+  std::string text = table.render(page);
+  if (sites.size() > most) text += fmt::format("  {} more: -v shows them\n", sites.size() - most);
+  return text;
+}
+
+/// Returns the differences of operators as those of places that are not known.
+std::vector<SiteDifference> sites_of(const std::vector<OpDifference>& ops) {
+  std::vector<SiteDifference> sites;
+  for (const OpDifference& op : ops)
+    sites.push_back({{.op = op.op, .module = "-", .line = "-"}, op.base, op.now});
+  return sites;
+}
+
+/// Returns the tables of `--explain`.
 std::string explanation_text(const GateReport& report, const Page& page) {
-  std::string text = "\nSaved for backward, by operator, module and line:\n\n";
-  if (report.ops.empty() && report.sites.empty()) {
-    text = "\nThe tensors saved for backward are the same, or a side does not list them.\n";
-  } else {
-    TextTable table({{"change", Align::kRight},
-                     {"tensors", Align::kRight},
-                     {"operator", Align::kLeft},
-                     {"module", Align::kLeft},
-                     {"line", Align::kLeft}});
-    const std::size_t most = page.details ? report.sites.size() + report.ops.size() : kSitesShown;
-    std::size_t rows = 0;
-    for (const SiteDifference& difference : report.sites) {
-      if (rows++ >= most) continue;
-      table.add_row({format_byte_difference(difference.difference()),
-                     fmt::format("{} to {}", difference.base.tensors, difference.now.tensors),
-                     difference.site.op, difference.site.module, difference.site.line});
-    }
-    for (const OpDifference& difference : report.ops) {
-      if (!report.sites.empty() || rows++ >= most) continue;
-      table.add_row({format_byte_difference(difference.difference()),
-                     fmt::format("{} to {}", difference.base.tensors, difference.now.tensors), difference.op,
-                     "-", "-"});
-    }
-    text += table.render(page);
-    if (rows > most) text += fmt::format("  {} more: -v shows them\n", rows - most);
-    if (report.sites.empty()) text += "  The baseline does not list modules and lines; --update adds them.\n";
-  }
+  std::string text;
+  const std::size_t most = page.details ? std::numeric_limits<std::size_t>::max() : kSitesShown;
+  if (!report.ops.empty() || !report.sites.empty())
+    text += "\nSaved for backward, by operator, module and line:\n\n" +
+            site_table(report.sites.empty() ? sites_of(report.ops) : report.sites, most, page);
+  if (!report.ops.empty() && report.sites.empty())
+    text += "  The baseline does not list modules and lines; --update adds them.\n";
+  if (!report.peak_sites.empty())
+    text += "\nIn use at the peak with nothing offloaded, by the place that saved or allocated it:\n\n" +
+            site_table(report.peak_sites, most, page);
+  if (text.empty())
+    text =
+        "\nThe tensors saved for backward and in use at the peak are the same, or a side does not list "
+        "them.\n";
   if (report.resident_change.value_or(0) != 0)
     text += wrap(fmt::format("Older than the step (parameters, optimizer state, inputs): {}",
                              format_byte_difference(*report.resident_change)),
@@ -173,6 +197,7 @@ std::string compared_text(const GateReport& report) {
 void explain(GateReport& report, const StepSummary& base, const StepSummary& now) {
   report.ops = op_differences(base, now);
   report.sites = site_differences(base.saved_by_site, now.saved_by_site);
+  report.peak_sites = site_differences(base.in_use_at_peak, now.in_use_at_peak);
   if (base.metrics.device_resident_bytes && now.metrics.device_resident_bytes)
     report.resident_change = *now.metrics.device_resident_bytes - *base.metrics.device_resident_bytes;
 }
@@ -211,9 +236,15 @@ std::size_t failures_of(const GateResult& verdict) {
   return static_cast<std::size_t>(std::ranges::count(verdict.checks, false, &Check::ok));
 }
 
-const SiteDifference* largest_growth(const GateReport& report) {
-  const auto largest = std::ranges::max_element(report.sites, {}, &SiteDifference::difference);
-  return largest == report.sites.end() || largest->difference() <= 0 ? nullptr : &*largest;
+std::string growth_text(const GateReport& report) {
+  for (const auto& [what, sites] : {std::pair("Saved for backward", &report.sites),
+                                    std::pair("In use at the peak", &report.peak_sites)}) {
+    const auto largest = std::ranges::max_element(*sites, {}, &SiteDifference::difference);
+    if (largest != sites->end() && largest->difference() > 0)
+      return fmt::format("{}: {} {}", what, format_byte_difference(largest->difference()),
+                         describe(largest->site));
+  }
+  return "";
 }
 
 std::string describe(const SaveSite& site) {
@@ -235,6 +266,7 @@ nlohmann::ordered_json to_json(const GateReport& report) {
   json["notes"] = report.verdict.notes;
   json["saved_by_op_differences"] = ops_to_json(report.ops);
   json["saved_by_site_differences"] = to_json(report.sites);
+  json["in_use_at_peak_differences"] = to_json(report.peak_sites);
   if (report.resident_change) json["resident_bytes_difference"] = *report.resident_change;
   json["ok"] = report.verdict.ok;
   if (report.times_are_modelled) json["times_are_modelled"] = true;

@@ -25,12 +25,14 @@ struct GateReport {
   /// Differences between the tensors that places saved, the largest growth first. Filled like `ops`.
   std::vector<SiteDifference> sites{};
   std::optional<Bytes> resident_change{};  ///< of the memory that is older than the step
-  bool explains = false;                   ///< `--explain`
+  /// Differences between what is in use at the peak. Filled like `ops`.
+  std::vector<SiteDifference> peak_sites{};
+  bool explains = false;  ///< `--explain`
   /// Folders in which source files are looked for, relative to the working folder.
   std::vector<std::string> source_roots{};
 };
 
-/// Fills `ops`, `sites` and `resident_change`.
+/// Fills `ops`, `sites`, `peak_sites` and `resident_change`.
 void explain(GateReport& report, const StepSummary& base, const StepSummary& now);
 
 /// Verdicts on the traces of one call of `gate`.
@@ -71,8 +73,9 @@ std::string title_of(const GateReport& report);
 /// Returns the number of checks that failed.
 std::size_t failures_of(const GateResult& verdict);
 
-/// Returns the place that grew the most; nullptr if none grew.
-const SiteDifference* largest_growth(const GateReport& report);
+/// Returns the place whose tensors grew the most: `Saved for backward: +1.00 GiB aten::gelu in layers.*.mlp,
+/// model.py:12`, or else that of what is in use at the peak; empty: none is known.
+std::string growth_text(const GateReport& report);
 /// Returns `aten::gelu in layers.*.mlp, model.py:12`.
 std::string describe(const SaveSite& site);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "cli/reports/next_command.h"
 #include "cli/snapshots/snapshot_export.h"
 #include "cli/tables/metrics_table.h"
-#include "traces/analysis/fingerprint.h"
 #include "traces/base/error.h"
 #include "traces/format/metrics_io.h"
 #include "traces/format/trace_io.h"
@@ -112,13 +110,13 @@ class SnapshotProgram {
 
 }  // namespace
 
-Trace trace_of_snapshot(const DeviceSnapshot& snapshot, const std::string& name) {
+Trace trace_of_snapshot(const DeviceSnapshot& snapshot) {
   SnapshotProgram built(snapshot);
   Trace trace;
   trace.tool_version = program_version();
   trace.environment.device = "cuda";
   trace.environment.device_name = "the device of a memory snapshot";
-  trace.model.name = name;
+  trace.model.name = ModelInfo::kMemorySnapshot;
   trace.settings.loss = trace.settings.optimizer = kOfScript;
   trace.settings.steps = 1;
   trace.policy = preset_policy("keep");
@@ -137,10 +135,8 @@ Trace trace_of_snapshot(const DeviceSnapshot& snapshot, const std::string& name)
 }
 
 SnapshotImport import_snapshot(const std::string& path, const std::string& output) {
-  const std::string pickle = read_file(path, kMostSnapshotBytes);
-  const DeviceSnapshot snapshot = read_memory_snapshot(pickle, path);
-  Trace trace = trace_of_snapshot(snapshot, std::filesystem::path(path).filename().string());
-  trace.model.fingerprint = fingerprint(pickle);
+  const DeviceSnapshot snapshot = read_memory_snapshot(read_file(path, kMostSnapshotBytes), path);
+  const Trace trace = trace_of_snapshot(snapshot);
   write_trace(output, trace);
   return {.snapshot = path,
           .trace = output,

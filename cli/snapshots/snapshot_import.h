@@ -11,8 +11,9 @@ namespace offprof {
 
 /// Returns a trace of the memory in a snapshot, which `view`, `report`, `diff` and `gate` read: its
 /// allocations and frees in their order, each under an operator with the name of its place. It has no saved
-/// tensors, since a snapshot has none, so that there is nothing to offload. `name` is the name of its model.
-Trace trace_of_snapshot(const DeviceSnapshot& snapshot, const std::string& name);
+/// tensors, since a snapshot has none, so that there is nothing to offload. Its model is
+/// ModelInfo::kMemorySnapshot, so that a gate compares it with other snapshots.
+Trace trace_of_snapshot(const DeviceSnapshot& snapshot);
 
 /// Result of `import --from memory-snapshot`.
 struct SnapshotImport {

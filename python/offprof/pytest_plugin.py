@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import gc
 import json
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -171,4 +173,13 @@ def _check(config: pytest.Config, key: str, report: dict[str, Any], limits: list
     if end.returncode == 0:
         return
     text = (end.stderr if end.returncode != 1 else end.stdout).replace(str(figures), key).strip()
-    pytest.fail(f"{_MARKER}: {text}", pytrace=False)
+    pytest.fail(f"{_MARKER}: {_in_words_of_pytest(text, baselines)}", pytrace=False)
+
+
+def _in_words_of_pytest(text: str, baselines: Any) -> str:
+    """Returns what `offprof gate` printed with this plugin's options instead of its commands."""
+    lines = [line for line in text.splitlines() if not re.search(r"\boffprof (gate|diff) ", line)]
+    text = "\n".join(lines).replace("Add --baseline ", "Add --offprof-baselines ")
+    if baselines and "gate failed" in text:
+        text += f"\nIf intended: pytest --offprof-baselines {shlex.quote(str(baselines))} --offprof-update"
+    return text

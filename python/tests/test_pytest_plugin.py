@@ -79,7 +79,7 @@ def test_a_test_beyond_its_limit_fails_by_one_byte(tmp_path: Path) -> None:
         ('device_peek_bytes="<=1GiB"', "Did you mean `device_peak_bytes`?"),
         ('device_peak_bytes="<=1QiB"', "1QiB"),
         ("", "offprof_limit needs figures by name"),
-        ('device_peak_bytes="<=+0%"', "--baseline is missing"),
+        ('device_peak_bytes="<=+0%"', "Add --offprof-baselines baseline.json"),
     ],
 )
 def test_a_mistake_in_a_limit_is_explained(tmp_path: Path, limit: str, message: str) -> None:
@@ -98,6 +98,8 @@ def test_limits_relative_to_baselines(tmp_path: Path) -> None:
     end = run_pytest(tmp_path, larger, "--offprof-device", "virtual:h100-80gb", *baselines)
     assert end.returncode == 1
     assert "+1.00 MiB" in end.stdout
+    assert "If intended: pytest --offprof-baselines baselines.json --offprof-update" in end.stdout
+    assert "offprof gate " not in end.stdout
 
 
 def test_update_needs_a_file(tmp_path: Path) -> None:

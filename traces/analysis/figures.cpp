@@ -53,6 +53,8 @@ void read_description(const JsonValue& document, StepSummary& figures) {
   if (const auto json = document.find("saved_by_op")) figures.saved_by_op = saved_by_op_from_json(*json);
   if (const auto json = document.find("saved_by_site"))
     figures.saved_by_site = saved_by_site_from_json(*json);
+  if (const auto json = document.find("in_use_at_peak"))
+    figures.in_use_at_peak = saved_by_site_from_json(*json);
 }
 
 /// Reads the figures and the policy of a report, or, for a report of `tune`, those of the chosen policy.
@@ -181,6 +183,7 @@ StepSummary figures_of(const Trace& trace, const std::string& source) {
           .allocator_settings = allocator_settings_of(trace.program),
           .saved_by_op = saved_by_op(trace.program),
           .saved_by_site = saved_by_site(trace.program),
+          .in_use_at_peak = in_use_at_peak(trace.program),
           .tracing = trace.tracing,
           .times_are_modelled = trace.environment.times_are_modelled};
 }
@@ -195,7 +198,8 @@ StepSummary figures_from_document(const nlohmann::json& document, std::string_vi
     read_report_figures(json, figures);
   } else {
     json.allow_only({"schema", "tool_version", "metrics", "earlier", "simulated", "model", "environment",
-                     "settings", "policy", "allocator_settings", "tracing", "saved_by_op", "saved_by_site"});
+                     "settings", "policy", "allocator_settings", "tracing", "saved_by_op", "saved_by_site",
+                     "in_use_at_peak"});
     figures.metrics = baseline_metrics(json.at("metrics"));
     if (const auto earlier = json.find("earlier"))
       for (std::size_t i = 0; i < earlier->size(); ++i)
@@ -236,6 +240,7 @@ nlohmann::ordered_json baseline_to_json(const StepSummary& figures, std::string_
   }
   json["saved_by_op"] = std::move(saved);
   if (!figures.saved_by_site.empty()) json["saved_by_site"] = to_json(figures.saved_by_site);
+  if (!figures.in_use_at_peak.empty()) json["in_use_at_peak"] = to_json(figures.in_use_at_peak);
   return json;
 }
 

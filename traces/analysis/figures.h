@@ -35,6 +35,7 @@ struct StepSummary {
   std::optional<std::string> allocator_settings{};  ///< only for a device with a caching allocator
   SavedByOp saved_by_op{};
   SavedBySite saved_by_site{};
+  SavedBySite in_use_at_peak{};
   std::optional<Tracing> tracing{};
   bool times_are_modelled = false;  ///< times of the run, or of the run that was simulated
   std::vector<Metrics> earlier{};   ///< of a baseline: figures of earlier runs, for the spread of times

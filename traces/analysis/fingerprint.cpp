@@ -62,4 +62,12 @@ std::string fingerprint_of_saved(std::span<const SavedTensor> saved) {
   return digits(hash);
 }
 
+PolicyFile policy_file_for(const Trace& trace, const Policy& policy, const Metrics& predicted) {
+  return {.policy = policy,
+          .predicted = predicted,
+          .trace_fingerprint = fingerprint_of_run(trace.model, trace.settings),
+          .parameters = trace.settings.parameters,
+          .saved_fingerprint = fingerprint_of_saved(trace.program.saved)};
+}
+
 }  // namespace offprof

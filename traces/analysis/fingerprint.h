@@ -9,6 +9,8 @@
 
 namespace offprof {
 
+struct PolicyFile;
+
 /// Returns a fingerprint of the bytes as 16 hexadecimal digits (64-bit FNV-1a). It shows whether two byte
 /// sequences are the same. It offers no protection against deliberate collisions.
 std::string fingerprint(std::string_view bytes);
@@ -24,5 +26,9 @@ std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settin
 /// Returns a fingerprint of the dtypes and sizes of the tensors that autograd saves in a step, in their
 /// order. A plan, which numbers these tensors, holds for every step with the same fingerprint.
 std::string fingerprint_of_saved(std::span<const SavedTensor> saved);
+
+/// Returns the file of a policy that was found for the step of `trace`, with the figures that it is predicted
+/// to have.
+PolicyFile policy_file_for(const Trace& trace, const Policy& policy, const Metrics& predicted);
 
 }  // namespace offprof

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -30,6 +31,19 @@ std::string name_at(const StepProgram& program, std::int32_t index) {
 
 std::string file_of(const std::string& line) {
   return line.substr(0, line.rfind(':'));
+}
+
+SaveSite site_of(const SavedTensor& saved, const StepProgram& program) {
+  return {program.names.at(saved.op), without_numbers(name_at(program, saved.module)),
+          name_at(program, saved.line)};
+}
+
+/// Takes `forward (model.py:12)` apart.
+SaveSite site_of_place(const std::string& place) {
+  const std::size_t space = place.rfind(" (");
+  if (space == std::string::npos || !place.ends_with(')')) return {.op = place, .module = "", .line = ""};
+  return {
+      .op = place.substr(0, space), .module = "", .line = place.substr(space + 2, place.size() - space - 3)};
 }
 
 /// Places that differ in their line numbers alone, in the order of the lines.
@@ -62,12 +76,40 @@ std::vector<SiteDifference> without_moved(std::vector<SiteDifference> neighbours
 SavedBySite saved_by_site(const StepProgram& program) {
   SavedBySite saved;
   for (const SavedTensor& tensor : program.saved) {
-    LedgerEntry& entry = saved[{program.names.at(tensor.op), without_numbers(name_at(program, tensor.module)),
-                                name_at(program, tensor.line)}];
+    LedgerEntry& entry = saved[site_of(tensor, program)];
     ++entry.tensors;
     entry.bytes += tensor.bytes;
   }
   return saved;
+}
+
+SavedBySite in_use_at_peak(const StepProgram& program) {
+  Bytes live = 0, peak = 0;
+  std::size_t end = 0;  // of the events until the peak
+  for (std::size_t i = 0; i < program.events.size(); ++i) {
+    const Event& event = program.events[i];
+    if (event.kind == EventKind::kAlloc) live += program.storages[event.id].bytes;
+    if (event.kind == EventKind::kFree) live -= program.storages[event.id].bytes;
+    if (live > peak) std::tie(peak, end) = std::pair(live, i + 1);
+  }
+  std::map<std::int32_t, SaveSite> in_use;  // by storage
+  SaveSite site;
+  for (const Event& event : std::span(program.events).first(end)) {
+    if (event.kind == EventKind::kOpBegin) site = site_of_place(program.names.at(event.id));
+    if (event.kind == EventKind::kOpEnd) site = {};
+    if (event.kind == EventKind::kAlloc) in_use[event.id] = site;
+    if (event.kind == EventKind::kFree) in_use.erase(event.id);
+  }
+  for (const SavedTensor& saved : program.saved)
+    if (const auto found = in_use.find(saved.storage); found != in_use.end())
+      found->second = site_of(saved, program);
+  SavedBySite used;
+  for (const auto& [storage, allocated_at] : in_use) {
+    LedgerEntry& entry = used[allocated_at];
+    ++entry.tensors;
+    entry.bytes += program.storages[storage].bytes;
+  }
+  return used;
 }
 
 nlohmann::ordered_json to_json(const SavedBySite& saved) {

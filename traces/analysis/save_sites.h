@@ -12,8 +12,8 @@
 
 namespace offprof {
 
-/// Place in a program that saves tensors. Numbers in the path of a module are replaced by `*`, so that the
-/// layers of a stack are one place: `model.layers.*.mlp`. An empty text is not known.
+/// Place in a program that saves or allocates tensors. Numbers in the path of a module are replaced by `*`,
+/// so that the layers of a stack are one place: `model.layers.*.mlp`. An empty text is not known.
 struct SaveSite {
   std::string op;
   std::string module;
@@ -25,6 +25,11 @@ struct SaveSite {
 using SavedBySite = std::map<SaveSite, LedgerEntry>;
 
 SavedBySite saved_by_site(const StepProgram& program);
+
+/// Returns what the step has allocated and not freed at its peak with nothing offloaded, by the places that
+/// saved it, or else by the operators that allocated it. In the program of a memory snapshot `op` is a
+/// function, and `line` where it allocated.
+SavedBySite in_use_at_peak(const StepProgram& program);
 
 nlohmann::ordered_json to_json(const SavedBySite& saved);
 /// Throws Error (input) if the value is not a list of such places.

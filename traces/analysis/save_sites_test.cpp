@@ -50,5 +50,30 @@ TEST(SaveSites, AreUnknownIfASideListsNone) {
   EXPECT_THAT(site_differences({}, {{{"a", "", ""}, {1, 10}}}), IsEmpty());
 }
 
+TEST(InUseAtPeak, IsWhatWasAllocatedAndNotFreedByThePlaceThatSavedOrAllocatedIt) {
+  StepProgram program;
+  program.names = {"aten::gelu", "forward (model.py:12)", "layers.3.mlp", "model.py:7"};
+  program.storages = {{100}, {200}, {400}, {50}};
+  const auto allocate = [&](std::int32_t op, std::int32_t storage) {
+    program.events.insert(program.events.end(),
+                          {{EventKind::kOpBegin, op}, {EventKind::kAlloc, storage}, {EventKind::kOpEnd, op}});
+  };
+  allocate(0, 0);
+  allocate(1, 1);
+  program.events.push_back({EventKind::kFree, 1});
+  allocate(1, 2);  // the peak
+  program.events.push_back({EventKind::kFree, 2});
+  allocate(0, 3);
+  SavedTensor saved;
+  saved.storage = 0;
+  saved.op = 0;
+  saved.module = 2;
+  saved.line = 3;
+  program.saved = {saved};
+  const SavedBySite expected = {{{"aten::gelu", "layers.*.mlp", "model.py:7"}, {1, 100}},
+                                {{"forward", "", "model.py:12"}, {1, 400}}};
+  EXPECT_EQ(in_use_at_peak(program), expected);
+}
+
 }  // namespace
 }  // namespace offprof

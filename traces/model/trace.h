@@ -58,12 +58,17 @@ struct OptimizerMemory {
 };
 
 struct ModelInfo {
+  /// Name of the model of a memory snapshot, of which nothing else is known.
+  static constexpr const char* kMemorySnapshot = "memory snapshot";
+
   std::string name;         ///< name of the file without its folder
   std::string fingerprint;  ///< fingerprint of the file's bytes
   std::int64_t parameters = 0;
   Bytes parameter_bytes = 0;
   std::optional<OptimizerMemory> optimizer{};  ///< memory of its optimizer; nullopt: not known
   Bytes held_gradient_bytes = 0;               ///< of gradients that are there when a step begins
+
+  bool is_memory_snapshot() const { return name == kMemorySnapshot; }
   bool operator==(const ModelInfo&) const = default;
 };
 
