@@ -54,6 +54,8 @@ std::vector<std::string> labels_of(const std::deque<Trace>& traces, const std::v
 }
 
 std::string subtitle_of(const Trace& trace) {
+  if (trace.model.is_memory_snapshot())
+    return "of PyTorch's allocator: model, device and optimizer are not known";
   std::string text = trace.environment.device_name;
   if (!trace.settings.inputs.empty()) text += fmt::format(" · {}", fmt::join(trace.settings.inputs, ", "));
   text += fmt::format(" · optimizer {}", trace.settings.optimizer);

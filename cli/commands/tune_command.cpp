@@ -286,9 +286,7 @@ class TuneCommand : public Subcommand {
   }
 
   static std::string policy_text(const TuneResult& result, const Trace& trace) {
-    PolicyFile file{result.chosen->policy, result.chosen->predicted,
-                    fingerprint_of_run(trace.model, trace.settings), trace.settings.parameters,
-                    fingerprint_of_saved(trace.program.saved)};
+    PolicyFile file = policy_file_for(trace, result.chosen->policy, result.chosen->predicted);
     if (result.fallback) file.fallback = {result.fallback->policy, result.fallback->predicted};
     return format_policy_file(file);
   }

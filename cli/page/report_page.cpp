@@ -39,7 +39,7 @@ std::string encoded_data(const ReportPage& page) {
   nlohmann::ordered_json data = {{"version", 1}, {"runs", nlohmann::ordered_json::array()}};
   for (const ReportRun& run : page.runs) data["runs"].push_back(to_columns(run));
   if (page.frontier) {
-    data["frontier"] = to_columns(*page.frontier);
+    data["frontier"] = to_columns(*page.frontier, *page.runs.front().trace);
     data["frontier"]["source"] = page.runs.front().source;
   }
   return to_base64(compress_gzip(dump_json(data, -1)));

@@ -81,10 +81,22 @@ std::string policy_words(const ReportRun& run) {
   return effect_words("Against a step that offloads nothing, the policy", now, run.keep);
 }
 
-std::string tuned_words(const TuneResult& result) {
+std::string tuned_words(const TuneResult& result, const Policy& recorded) {
   if (!result.chosen) return "No policy that the tuner tried fits into the device.";
+  if (result.chosen->policy == recorded) return "The tuner recommends the policy of this step.";
   return effect_words(fmt::format("The tuner recommends: {}. It", describe(result.chosen->policy)),
                       result.chosen->predicted, result.keep.predicted);
+}
+
+/// Says in what else than the policy two runs differ.
+std::string foreign_words(const ReportRun& first, const ReportRun& last) {
+  const auto differ = [](const std::string& what, const std::string& a, const std::string& b) {
+    return a == b ? "" : fmt::format("The {} differ: {} and {}. ", what, a, b);
+  };
+  std::string text =
+      differ("models", first.trace->model.name, last.trace->model.name) +
+      differ("devices", first.trace->environment.device_name, last.trace->environment.device_name);
+  return text.empty() ? "" : text + "So changes are not those of a policy alone.";
 }
 
 /// A replay that differs from the recorded run must not be hidden.
@@ -103,21 +115,26 @@ std::string stall_remark(const Metrics& metrics) {
                            100.0 * static_cast<double>(exposed) / static_cast<double>(time_of(metrics)));
 }
 
-std::vector<VerdictFigure> figures_of(const ReportRun& run) {
+std::string share_text(Bytes part, Bytes peak) {
+  return fmt::format("{:.0f}% of the peak",
+                     100.0 * static_cast<double>(part) / static_cast<double>(std::max<Bytes>(1, peak)));
+}
+
+/// Returns the figures of a run, compared with `base`, which is called `base_name`.
+std::vector<VerdictFigure> figures_of(const ReportRun& run, const Metrics& base,
+                                      const std::string& base_name) {
   const Metrics& now = run.predicted;
-  const auto against = [](std::int64_t value, std::int64_t base) -> std::string {
-    return value == base ? "as with keep" : change_text(value, base) + " against keep";
+  const auto against = [&](std::int64_t value, std::int64_t of_base) {
+    return value == of_base ? "as with " + base_name : change_text(value, of_base) + " against " + base_name;
   };
   std::vector<VerdictFigure> figures = {
-      {"peak, requested", format_bytes(peak_of(now)), against(peak_of(now), peak_of(run.keep))}};
-  if (has_cache(now) && has_cache(run.keep))
+      {"peak, requested", format_bytes(peak_of(now)), against(peak_of(now), peak_of(base))}};
+  if (has_cache(now) && has_cache(base))
     figures.push_back({"peak, reserved", format_bytes(*now.device_reserved_peak_bytes),
-                       against(*now.device_reserved_peak_bytes, *run.keep.device_reserved_peak_bytes)});
-  figures.push_back(
-      {"always there", format_bytes(run.record.resident_bytes),
-       fmt::format("{:.0f}% of the peak", 100.0 * static_cast<double>(run.record.resident_bytes) /
-                                              static_cast<double>(std::max<Bytes>(1, peak_of(now))))});
-  figures.push_back({"step time", format_duration(time_of(now)), against(time_of(now), time_of(run.keep))});
+                       against(*now.device_reserved_peak_bytes, *base.device_reserved_peak_bytes)});
+  figures.push_back({"always there", format_bytes(run.record.resident_bytes),
+                     share_text(run.record.resident_bytes, peak_of(now))});
+  figures.push_back({"step time", format_duration(time_of(now)), against(time_of(now), time_of(base))});
   figures.push_back({"stalls of copies", format_duration(now.exposed_ns.value_or(0)), stall_remark(now)});
   figures.push_back({"host memory", format_bytes(now.host_peak_bytes.value_or(0)),
                      fmt::format("copied out {}, back {}", format_bytes(now.d2h_bytes.value_or(0)),
@@ -125,10 +142,32 @@ std::vector<VerdictFigure> figures_of(const ReportRun& run) {
   return figures;
 }
 
+/// Judges a memory snapshot, which has neither a policy nor the step that it belongs to, against the first
+/// one.
+Verdict judge_snapshots(const ReportRun& first, const ReportRun& last) {
+  const Bytes peak = peak_of(last.recorded), resident = last.record.resident_bytes;
+  const bool is_alone = &first == &last;
+  std::string sentence = is_alone ? "The memory snapshot " : last.label + ": the memory snapshot ";
+  sentence += memory_words(last.recorded) + ".";
+  if (!last.peak_place.op.empty()) sentence += fmt::format(" The peak is at {}.", last.peak_place.op);
+  Verdict verdict{.sentences = {sentence}, .figures = {{"peak, requested", format_bytes(peak), ""}}};
+  if (!is_alone)
+    verdict.sentences.push_back(fmt::format("Against {}, the peak goes from {} to {} ({}).", first.label,
+                                            format_bytes(peak_of(first.recorded)), format_bytes(peak),
+                                            change_text(peak, peak_of(first.recorded))));
+  if (has_cache(last.recorded))
+    verdict.figures.push_back(
+        {"peak, reserved", format_bytes(*last.recorded.device_reserved_peak_bytes), ""});
+  verdict.figures.push_back({"older than the history", format_bytes(resident), share_text(resident, peak)});
+  verdict.figures.push_back({"history", format_duration(time_of(last.predicted)), ""});
+  return verdict;
+}
+
 }  // namespace
 
 Verdict judge(const std::vector<ReportRun>& runs, const TuneResult* tuned) {
   const ReportRun& run = runs.back();
+  if (run.trace->model.is_memory_snapshot()) return judge_snapshots(runs.front(), run);
   Verdict verdict;
   const auto say = [&](const std::string& sentence) {
     if (!sentence.empty()) verdict.sentences.push_back(sentence);
@@ -142,9 +181,11 @@ Verdict judge(const std::vector<ReportRun>& runs, const TuneResult* tuned) {
         place_words(run));
   else
     say(policy_words(run) + place_words(run));
-  if (tuned != nullptr) say(tuned_words(*tuned));
+  if (runs.size() > 1) say(foreign_words(runs.front(), run));
+  if (tuned != nullptr) say(tuned_words(*tuned, runs.front().trace->policy));
   for (const ReportRun& each : runs) say(doubt_words(each));
-  verdict.figures = figures_of(run);
+  verdict.figures = runs.size() > 1 ? figures_of(run, runs.front().predicted, runs.front().label)
+                                    : figures_of(run, run.keep, "keep");
   return verdict;
 }
 

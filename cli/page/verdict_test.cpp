@@ -18,8 +18,16 @@ Metrics metrics(Bytes peak, Nanoseconds time) {
   return made;
 }
 
+const Trace kTrace = [] {
+  Trace trace;
+  trace.model.name = "model.pt";
+  trace.policy = preset_policy("trl");
+  return trace;
+}();
+
 ReportRun run_of(const Metrics& now, const Metrics& keep) {
   ReportRun run;
+  run.trace = &kTrace;
   run.label = "run";
   run.predicted = run.recorded = now;
   run.keep = keep;
@@ -83,6 +91,49 @@ TEST(Verdict, NamesTheRecommendedPolicy) {
   result.chosen = Candidate{preset_policy("offload"), metrics(kMiB, 1500)};
   EXPECT_THAT(sentences_of({run_of(now, now)}, &result),
               Contains(AllOf(HasSubstr("The tuner recommends: "), HasSubstr("(+50.0%)"))));
+}
+
+TEST(Verdict, DoesNotRecommendThePolicyThatTheStepHad) {
+  const Metrics now = metrics(kGiB, 1000);
+  TuneResult result;
+  result.keep = {preset_policy("keep"), now};
+  result.chosen = Candidate{preset_policy("trl"), now};
+  EXPECT_THAT(sentences_of({run_of(now, now)}, &result),
+              Contains("The tuner recommends the policy of this step."));
+}
+
+TEST(Verdict, SaysInWhatElseThanThePolicyTwoRunsDiffer) {
+  const Metrics now = metrics(kGiB, 1000);
+  Trace other = kTrace;
+  ReportRun last = run_of(now, now);
+  last.trace = &other;
+  EXPECT_THAT(sentences_of({run_of(now, now), last}), Not(Contains(HasSubstr("differ"))));
+  other.model.name = "other.pt";
+  EXPECT_THAT(
+      sentences_of({run_of(now, now), last}),
+      Contains("The models differ: model.pt and other.pt. So changes are not those of a policy alone."));
+}
+
+TEST(Verdict, AMemorySnapshotHasNoStepAndNoPolicy) {
+  Metrics now = metrics(kGiB, 1'000'000);
+  Trace snapshot;
+  snapshot.model.name = ModelInfo::kMemorySnapshot;
+  ReportRun run = run_of(now, now);
+  run.trace = &snapshot;
+  run.recorded.device_reserved_peak_bytes = 2 * kGiB;
+  run.record.resident_bytes = kGiB / 4;
+  run.peak_place = {.phase = "the recorded period", .op = "forward (model.py:12)"};
+  EXPECT_THAT(sentences_of({run}),
+              testing::ElementsAre("The memory snapshot peaks at 1.00 GiB of device memory, for which the "
+                                   "allocator reserves 2.00 GiB. The "
+                                   "peak is at forward (model.py:12)."));
+  ReportRun first = run;
+  first.label = "before";
+  first.recorded.device_peak_bytes = 2 * kGiB;
+  EXPECT_THAT(sentences_of({first, run}),
+              Contains("Against before, the peak goes from 2.00 GiB to 1.00 GiB (-50.0%)."));
+  const Verdict verdict = judge({run}, nullptr);
+  EXPECT_THAT(verdict.figures, testing::Contains(testing::Field(&VerdictFigure::remark, "25% of the peak")));
 }
 
 TEST(Verdict, IsHtmlWithItsTextEscaped) {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "simulator/report/report_run.h"
+#include "traces/analysis/fingerprint.h"
 #include "traces/format/metrics_io.h"
 #include "traces/format/policy_io.h"
 
@@ -116,10 +117,9 @@ Json resident_to_json(const ReportRun& run) {
           {"other", run.resident.other}};
 }
 
-Json candidate_to_json(const Candidate& candidate) {
+Json candidate_to_json(const Candidate& candidate, const Trace& trace) {
   return {{"description", describe(candidate.policy)},
-          {"policy", to_json(candidate.policy)},
-          {"predicted", metrics_to_json(candidate.predicted)}};
+          {"file", to_json(policy_file_for(trace, candidate.policy, candidate.predicted))}};
 }
 
 }  // namespace
@@ -129,6 +129,7 @@ Json to_columns(const ReportRun& run) {
   json["recorded"] = metrics_to_json(run.recorded);
   json["predicted"] = metrics_to_json(run.predicted);
   json["keep"] = metrics_to_json(run.keep);
+  if (run.trace->model.is_memory_snapshot()) json["is_memory_snapshot"] = true;
   if (run.device_memory_bytes) json["device_memory_bytes"] = *run.device_memory_bytes;
   json["peak_place"] = {{"phase", run.peak_place.phase}, {"op", run.peak_place.op}};
   json["always_live_bytes"] = run.record.resident_bytes;
@@ -145,14 +146,14 @@ Json to_columns(const ReportRun& run) {
   return json;
 }
 
-Json to_columns(const TuneResult& result) {
+Json to_columns(const TuneResult& result, const Trace& trace) {
   Json points = Json::array();
   for (const Candidate& candidate : result.frontier) {
-    points.push_back(candidate_to_json(candidate));
+    points.push_back(candidate_to_json(candidate, trace));
     if (result.chosen && candidate.policy == result.chosen->policy) points.back()["is_chosen"] = true;
   }
-  return {{"keep", candidate_to_json(result.keep)},
-          {"trl", candidate_to_json(result.trl)},
+  return {{"keep", candidate_to_json(result.keep, trace)},
+          {"trl", candidate_to_json(result.trl, trace)},
           {"points", std::move(points)}};
 }
 

@@ -4,6 +4,8 @@
 #include "simulator/report/report_run.h"
 #include "tests/support/sample_program.h"
 #include "tests/support/sample_trace.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/format/policy_io.h"
 
 namespace offprof {
 namespace {
@@ -107,10 +109,14 @@ TEST(ReportColumns, MarkTheChosenPolicyOfTheFrontier) {
   result.keep.policy = result.trl.policy = preset_policy("keep");
   result.frontier = {{preset_policy("offload"), {}}, {preset_policy("keep"), {}}};
   result.chosen = result.frontier.front();
-  const auto columns = to_columns(result);
+  const Trace trace = sample_trace();
+  const auto columns = to_columns(result, trace);
   EXPECT_TRUE(columns["points"][0].value("is_chosen", false));
   EXPECT_FALSE(columns["points"][1].contains("is_chosen"));
-  EXPECT_EQ(columns["points"][0]["policy"]["threshold_bytes"], 0);
+  const PolicyFile file = parse_policy_file(columns["points"][0]["file"].dump(), "policy.json");
+  EXPECT_EQ(file.policy, preset_policy("offload"));
+  EXPECT_EQ(file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings));
+  EXPECT_EQ(file.saved_fingerprint, fingerprint_of_saved(trace.program.saved));
 }
 
 }  // namespace

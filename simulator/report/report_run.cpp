@@ -78,7 +78,7 @@ ReportRun reduce_trace(const Trace& trace, const TraceSteps& steps, const Link& 
   const StepProgram& program = steps.program(policy);
   const Step& step = steps.step(policy);
   const Policy keep = preset_policy("keep");
-  ReportRun run{.recorded = trace.metrics, .program = &program};
+  ReportRun run{.recorded = trace.metrics, .trace = &trace, .program = &program};
   run.record = record_step(program, step, policy, link);
   run.predicted = steps.with_cache(policy, run.record.prediction.metrics);
   run.keep = steps.predict(keep, link);

@@ -41,7 +41,8 @@ struct ReportRun {
   ProgramPlace peak_place{};
   std::vector<SavedUse> saved{};               ///< by saved tensor
   std::optional<Bytes> device_memory_bytes{};  ///< memory that steps can take; nullopt: not known
-  const StepProgram* program = nullptr;        ///< of the trace, which must outlive the run
+  const Trace* trace = nullptr;                ///< it must outlive the run
+  const StepProgram* program = nullptr;        ///< of the trace under its policy
 };
 
 /// Replays the trace's step under its policy, over `link`. `steps` must be made from `trace`; both must
@@ -53,7 +54,8 @@ ReportRun reduce_trace(const Trace& trace, const TraceSteps& steps, const Link& 
 /// `names`; -1: not known.
 nlohmann::ordered_json to_columns(const ReportRun& run);
 
-/// Returns the policies of a Pareto frontier with their figures, and the baselines `keep` and `trl`.
-nlohmann::ordered_json to_columns(const TuneResult& result);
+/// Returns the policies of a Pareto frontier of the trace's step as policy files, with their descriptions,
+/// and the baselines `keep` and `trl`.
+nlohmann::ordered_json to_columns(const TuneResult& result, const Trace& trace);
 
 }  // namespace offprof

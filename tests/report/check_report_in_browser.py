@@ -1,13 +1,16 @@
 """Opens a report in headless Chromium: no errors, all interactions work, screenshots at three widths.
 
-check_report_in_browser.py PAGE PEAK_BYTES SCREENSHOTS
+check_report_in_browser.py PAGE PEAK_BYTES SCREENSHOTS PROGRAM
 
-PAGE compares two traces; PEAK_BYTES is the predicted device peak of the last one. Exit status 77 if there is no Chromium.
+PAGE compares two traces; PEAK_BYTES is the predicted device peak of the last one; PROGRAM is offprof. Exit status 77 if there is no Chromium.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import ClassVar
@@ -26,6 +29,7 @@ class Report(unittest.TestCase):
     page: ClassVar[Path]
     peak_bytes: ClassVar[int]
     screenshots: ClassVar[Path]
+    program: ClassVar[Path]
     browser: ClassVar[Browser]
 
     def setUp(self) -> None:
@@ -121,6 +125,19 @@ class Report(unittest.TestCase):
         self.assertIn("offprof.policy/1", self.browser.evaluate(text_of("#picked-file")))
         self.assertIn("peak of the chosen policy", self.browser.evaluate(text_of("#picked-peak")))
 
+    def test_the_policy_of_a_point_can_be_simulated(self) -> None:
+        self.browser.click("#frontier circle:nth-of-type(1)")
+        command = self.browser.evaluate(text_of("#frontier-details .code")).split()
+        self.assertEqual((command[0], command[3:]), ("offprof", ["--policy", "policy.json"]))
+        with tempfile.TemporaryDirectory() as folder:
+            policy = Path(folder) / "policy.json"
+            policy.write_text(self.browser.evaluate(text_of("#picked-file")))
+            words = [self.program, command[1], command[2], "--policy", policy, "--format", "json"]
+            end = subprocess.run(words, capture_output=True, text=True, check=False)
+            self.assertEqual(end.returncode, 0, end.stderr)
+            predicted = json.loads(policy.read_text())["predicted"]
+            self.assertEqual(json.loads(end.stdout)["predicted"]["device_peak_bytes"], predicted["device_peak_bytes"])
+
     def test_texts_of_the_frontier_do_not_overlap(self) -> None:
         for width in (400, 800):
             self.browser.open(self.page, width)
@@ -201,7 +218,7 @@ def main(arguments: list[str]) -> int:
     if program is None:
         print(f"skipped: there is no {' or '.join(PROGRAMS)}; scripts/setup.sh --browser installs one")
         return 77
-    Report.page, Report.screenshots = Path(arguments[0]), Path(arguments[2])
+    Report.page, Report.screenshots, Report.program = (Path(arguments[i]) for i in (0, 2, 3))
     Report.peak_bytes = int(Path(arguments[1]).read_text())
     with Browser(program) as browser:
         Report.browser = browser

@@ -150,7 +150,7 @@ PolicyFile parse_policy_file(const std::string& text, const std::string& name) {
   return policy_file_from_json(parse_document(text, name), name);
 }
 
-std::string format_policy_file(const PolicyFile& file) {
+nlohmann::ordered_json to_json(const PolicyFile& file) {
   nlohmann::ordered_json json = {{"schema", kPolicySchema}, {"policy", to_json(file.policy)}};
   if (file.predicted) json["predicted"] = metrics_to_json(*file.predicted);
   if (!file.trace_fingerprint.empty()) json["trace_fingerprint"] = file.trace_fingerprint;
@@ -160,7 +160,11 @@ std::string format_policy_file(const PolicyFile& file) {
     json["fallback"] = {{"policy", to_json(file.fallback->policy)}};
     if (file.fallback->predicted) json["fallback"]["predicted"] = metrics_to_json(*file.fallback->predicted);
   }
-  return dump_json(json) + "\n";
+  return json;
+}
+
+std::string format_policy_file(const PolicyFile& file) {
+  return dump_json(to_json(file)) + "\n";
 }
 
 void refuse_foreign_plan(const Policy& policy, const std::string& made_for,

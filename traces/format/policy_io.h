@@ -42,6 +42,7 @@ Policy policy_from_json(const nlohmann::json& json, const std::string& where);
 PolicyFile read_policy_file(const std::string& path);
 /// Reads a policy file from text; `name` is its name in errors.
 PolicyFile parse_policy_file(const std::string& text, const std::string& name);
+nlohmann::ordered_json to_json(const PolicyFile& file);
 std::string format_policy_file(const PolicyFile& file);
 
 /// Throws Error (input) if `policy` has a plan that was made for another run than `fingerprint_of_run`, or

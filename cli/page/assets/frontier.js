@@ -2,13 +2,15 @@
 
 // Width in px below which the two texts above the plot need a line each.
 const kNarrow = 560;
+// Least distance in px of the centres of two points, and width of the longest name of a point.
+const kApart = 11, kLongestName = 100;
 
 class FrontierChart {
   constructor(page, frontier) {
     this.page = page;
     this.svg = byId('frontier');
     this.trace = frontier.source;
-    const point = (candidate, name = '') => ({...candidate, name, ...FrontierChart.figures(candidate.predicted)});
+    const point = (candidate, name = '') => ({...candidate, name, ...FrontierChart.figures(candidate.file.predicted)});
     this.keep = point(frontier.keep, 'keep');
     this.trl = point(frontier.trl, 'trl');
     this.points = frontier.points.map((each) => point(each, each.is_chosen ? 'recommended' : ''));
@@ -20,7 +22,7 @@ class FrontierChart {
     this.picked = this.points.find((each) => each.name === 'recommended') || this.points[0];
     byId('frontier-section').hidden = false;
     byId('frontier-caption').textContent = `Policies for ${frontier.source}: none that was tried needs less memory in as ` +
-        'little time. Times are predicted. Choose a point to see its policy.';
+        'little time. Times are predicted. Choose a point to see its policy. Points that others would cover are left out.';
     if (this.hasReserved) {
       addChoice(byId('frontier-controls'), 'memory', [['reserved', 'reserved'], ['peak', 'requested']], this.by,
                 (by) => { this.by = by; this.draw(); });
@@ -40,7 +42,7 @@ class FrontierChart {
     this.setScales();
     this.drawAxes(height);
     this.drawSteps();
-    for (const point of this.points) if (point !== this.picked) this.drawPoint(point);
+    for (const point of this.pointsApart()) this.drawPoint(point);
     this.drawPoint(this.trl);
     this.drawPoint(this.picked);
     this.describePicked();
@@ -89,6 +91,16 @@ class FrontierChart {
     add(this.svg, 'path', {d: data, fill: 'none', stroke: 'var(--accent)', opacity: 0.5, 'stroke-width': 1.5});
   }
 
+  // Points that do not cover each other, but for those with a name; without the one that is picked.
+  pointsApart() {
+    const drawn = [];
+    const isApart = (point) => drawn.every((other) => Math.hypot(
+        this.x(point.time) - this.x(other.time), this.y(point[this.by]) - this.y(other[this.by])) >= kApart);
+    for (const point of [...this.points].sort((a, b) => Boolean(b.name) - Boolean(a.name) || a.time - b.time))
+      if (point.name || isApart(point)) drawn.push(point);
+    return drawn.filter((point) => point !== this.picked);
+  }
+
   drawPoint(point) {
     if (point[this.by] === undefined) return;
     const {left, right, top, bottom} = this.plot, x = this.x(point.time), y = this.y(point[this.by]);
@@ -113,9 +125,10 @@ class FrontierChart {
       onpointerleave: hideTooltip,
     });
     if (!point.name) return;
-    // The names of neighbours, above and below their points, do not overlap.
-    const isRight = x > (left + right) / 2, isBelow = point.name === 'recommended';
-    add(this.svg, 'text', {x: x + (isRight ? -9 : 9), y: y + (isBelow ? 18 : -9), 'text-anchor': isRight ? 'end' : 'start',
+    // The curve falls: it leaves room to the left below a point, and to the right above it.
+    const isBelow = point.name === 'recommended' && x - left > kLongestName;
+    const isLeft = isBelow || right - x < kLongestName;
+    add(this.svg, 'text', {x: x + (isLeft ? -9 : 9), y: y + (isBelow ? 18 : -9), 'text-anchor': isLeft ? 'end' : 'start',
                            class: 'ink through'}, point.name);
   }
 
@@ -145,7 +158,7 @@ class FrontierChart {
     const text = add(details, 'p');
     add(text, 'strong', {id: 'picked-policy'}, point.description);
     text.append(': ' + this.figuresText(point) + '. Changes are against keep.');
-    const file = policyFile(point.policy);
+    const file = policyText(point.file);
     const controls = add(details, 'div', {class: 'controls'});
     const link = add(controls, 'a', {download: 'policy.json'}, 'Save policy.json');
     link.href = URL.createObjectURL(new Blob([file], {type: 'application/json'}));
@@ -158,7 +171,7 @@ class FrontierChart {
 }
 
 // Content of a policy file, with each list on one line.
-function policyFile(policy) {
-  const text = JSON.stringify({schema: 'offprof.policy/1', policy}, null, 2);
+function policyText(file) {
+  const text = JSON.stringify(file, null, 2);
   return text.replace(/\[[^[\]{}]*\]/g, (list) => list.replace(/\s+/g, ' ')) + '\n';
 }

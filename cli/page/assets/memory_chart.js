@@ -8,9 +8,7 @@ const kMostSeries = 9;
 function groupLives(run, by) {
   const groups = [];
   const put = (name, color, base = 0) => groups.push({name, color: `var(${color})`, base}) - 1;
-  for (const [key, name, color] of kResidents) {
-    if (run.resident_bytes[key] > 0) put(name, color, run.resident_bytes[key]);
-  }
+  for (const [key, name, color] of run.residents()) put(name, color, run.resident_bytes[key]);
   const residents = groups.length;
   const keyOf = {
     kind: (life) => kKinds[run.lives.kind[life]][1],
@@ -80,7 +78,8 @@ function binMemory(run, grouping, [begin, end], count) {
 class MemoryChart {
   constructor(page) {
     this.page = page;
-    this.by = 'kind';
+    // A memory snapshot does not know kinds.
+    this.by = page.runs.every((run) => run.is_memory_snapshot) ? 'op' : 'kind';
     this.svg = byId('memory-chart');
     this.svg.onpointermove = (event) => this.hover(event);
     this.svg.onpointerleave = hideTooltip;

@@ -40,6 +40,12 @@ class Run {
     this.findPeak();
   }
 
+  // Key, name and color of each kind of memory that the step does not free.
+  residents() {
+    if (this.is_memory_snapshot) return [['other', 'older than the history', '--other-resident']];
+    return kResidents.filter(([key]) => this.resident_bytes[key] > 0);
+  }
+
   name(index) { return index < 0 ? '' : this.names[index]; }
   module(index) { return this.name(index) || '(no module)'; }
 
@@ -121,7 +127,7 @@ class Run {
   peakContent() {
     const content = new Map();
     const put = (name, bytes) => bytes && content.set(name, (content.get(name) || 0) + bytes);
-    for (const [key, name] of kResidents) put(name, this.resident_bytes[key]);
+    for (const [key, name] of this.residents()) put(name, this.resident_bytes[key]);
     for (const life of this.liveAfter(this.peakChange)) put(kKinds[this.lives.kind[life]][1], this.lives.bytes[life]);
     return content;
   }

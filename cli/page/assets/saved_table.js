@@ -30,7 +30,7 @@ class SavedTable {
     this.shown = kRowsAtFirst;
     this.showsFixed = false;
     this.hasLines = page.runs.some((run) => run.saved.line.some((line) => line >= 0));
-    byId('saved-section').hidden = false;
+    byId('saved-section').hidden = page.runs.every((run) => run.is_memory_snapshot);
     this.addControls();
   }
 
