@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "simulator/advisor/checkpoint_search.h"
@@ -24,9 +25,9 @@ namespace {
 constexpr std::size_t kMostFamilies = 2;
 /// Ways that are run until one of them is confirmed to be within the goal.
 constexpr int kMostConfirmations = 3;
-/// Configurations whose policies are searched finely in the end: the best ones, and as many others that may
-/// be faster.
-constexpr std::size_t kMostPolished = 2;
+/// Configurations whose policies are searched finely in the end: the best ones, as many as have about
+/// kPolishedEvents together, and kLeastPolished others that may be faster.
+constexpr std::size_t kLeastPolished = 2, kMostPolished = 3, kPolishedEvents = 30'000;
 
 /// Returns the name without the numbers in it: `recompute + offload  tensors`.
 std::string without_numbers(std::string name) {
@@ -73,10 +74,12 @@ class AdviceSearch {
     return {policy, step.steps.predict(policy, step.link)};
   }
 
-  Candidate mix(const PreparedStep& step, SearchExtent extent) {
+  /// Searches the mixtures of a configuration with that name.
+  Candidate mix(const PreparedStep& step, const std::string& name, SearchExtent extent) {
     MixtureSearchResult found =
         search_mixtures(step.steps, step.link, advice_.goal, extent, request_.threads);
     advice_.replayed += found.replayed;
+    mixed_.push_back(way_of(step, name, found.best));
     return std::move(found.best);
   }
 
@@ -87,7 +90,7 @@ class AdviceSearch {
   }
 
   GoalRank add_mixture(const PreparedStep& step, const std::string& name, SearchExtent extent) {
-    const Candidate best = mix(step, extent);
+    const Candidate best = mix(step, name, extent);
     if (best.policy != preset_policy("keep")) add_way(step, mixture_name(name, best.policy), best);
     return rank_of(best.predicted, advice_.goal);
   }
@@ -124,20 +127,32 @@ class AdviceSearch {
     plain_ = steps.front();
     begin(*plain_);
     base_ = plain_;
-    if (steps.back() != nullptr && steps.back() != plain_) {
+    const bool has_expandable = steps.back() != nullptr && steps.back() != plain_;
+    if (has_expandable)
       add_way(*steps.back(), "expandable segments", predict(*steps.back(), preset_policy("keep")));
-      if (least_taken(*steps.back()) <= least_taken(*plain_)) base_ = steps.back();
-    }
     if (nothing_is_best()) return;
     progress_("simulating policies");
+    if (has_expandable) choose_base(steps.back());
+    if (base_rank_ == kWorstRank) base_rank_ = add_mixture(*base_, "", SearchExtent::kCoarse);
     add_single_ways(*base_);
-    base_rank_ = add_mixture(*base_, "", SearchExtent::kCoarse);
   }
 
-  /// Returns the device memory that the step takes with everything offloaded. Expandable segments waste less
-  /// between blocks, but a segment of each kind takes a whole granule, which small steps notice.
-  Bytes least_taken(const PreparedStep& step) {
-    return device_bytes_taken(predict(step, preset_policy("offload")).predicted);
+  /// Chooses between the step as it is and with expandable segments. They waste less between blocks, but a
+  /// segment of each kind takes a whole granule, which small steps notice. If neither takes less both with
+  /// everything kept and with everything offloaded, the better mixture tells.
+  void choose_base(const std::shared_ptr<PreparedStep>& expandable) {
+    const auto takes_less = [&](const char* preset) {
+      return taken_by(predict(*expandable, preset_policy(preset))) <=
+             taken_by(predict(*plain_, preset_policy(preset)));
+    };
+    const bool keeps_less = takes_less("keep");
+    if (keeps_less == takes_less("offload")) {
+      if (keeps_less) base_ = expandable;
+      return;
+    }
+    base_rank_ = add_mixture(*plain_, "", SearchExtent::kCoarse);
+    const GoalRank rank = add_mixture(*expandable, "", SearchExtent::kCoarse);
+    if (rank < base_rank_) std::tie(base_, base_rank_) = std::pair(expandable, rank);
   }
 
   std::optional<TuneResult> tune_policy(const PreparedStep& step) {
@@ -157,20 +172,27 @@ class AdviceSearch {
     for (const auto& [name, candidate] : single_ways(*tuned, advice_.goal)) add_way(step, name, candidate);
   }
 
+  /// Returns the number of configurations that are worth a fine search: more if the step is short.
+  std::size_t most_polished() const {
+    const std::size_t events = plain_->trace->program.events.size();
+    return std::clamp(kPolishedEvents / std::max<std::size_t>(events, 1), kLeastPolished, kMostPolished);
+  }
+
   /// Returns the configurations whose policies are worth a fine search: the best ones, and those nearest to
   /// the limits of which a way is faster than the best one. Finer policies may bring them within the limits.
   Steps steps_to_polish() const {
     std::vector<const Way*> ranked;
-    for (const Way& way : advice_.ways) ranked.push_back(&way);
+    for (const std::vector<Way>* ways : {&advice_.ways, &mixed_})
+      for (const Way& way : *ways) ranked.push_back(&way);
     std::ranges::stable_sort(ranked, {}, [&](const Way* way) { return rank(*way); });
     Steps best, near;
     for (const Way* way : ranked) {
       const auto step = steps_.find(way->configuration);
       if (std::ranges::find(best, step) != best.end() || std::ranges::find(near, step) != near.end())
         continue;
-      if (best.size() < kMostPolished)
+      if (best.size() < most_polished())
         best.push_back(step);
-      else if (near.size() < kMostPolished && !way->is_within && !is_tuned(*step) &&
+      else if (near.size() < kLeastPolished && !way->is_within && !is_tuned(*step) &&
                (!ranked.front()->is_within ||
                 *way->metrics().step_time_ns < *ranked.front()->metrics().step_time_ns))
         near.push_back(step);
@@ -183,20 +205,18 @@ class AdviceSearch {
   void polish() {
     for (const auto& step : steps_to_polish()) {
       progress_("tuning the policy of a configuration");
-      add_mixture(*step, name_of_step(*step), SearchExtent::kFine);
+      const std::string name = name_of_step(*step);
+      add_mixture(*step, name, SearchExtent::kFine);
       if (is_tuned(*step)) continue;
       const auto tuned = tune_policy(*step);
-      if (tuned && tuned->chosen)
-        add_way(*step, mixture_name(name_of_step(*step), tuned->chosen->policy), *tuned->chosen);
+      if (tuned && tuned->chosen) add_way(*step, mixture_name(name, tuned->chosen->policy), *tuned->chosen);
     }
   }
 
   /// Returns the name of the way that runs the step with nothing else done.
   std::string name_of_step(const PreparedStep& step) const {
-    const auto alone = std::ranges::find_if(advice_.ways, [&](const Way& way) {
-      return way.configuration == step.configuration && way.policy == preset_policy("keep");
-    });
-    return alone == advice_.ways.end() || step.configuration == base_->configuration ? "" : alone->name;
+    const auto mixed = std::ranges::find(mixed_, step.configuration, &Way::configuration);
+    return mixed == mixed_.end() ? "" : mixed->name;
   }
 
   void search_existing(const std::vector<RecordedStep>& existing) {
@@ -212,14 +232,11 @@ class AdviceSearch {
 
   Configuration configured() const { return {.expands_segments = base_->configuration.expands_segments}; }
 
-  Configuration checkpointing(std::vector<std::string> paths) const {
+  Configuration checkpointing(const ModuleFamily& family, std::size_t count,
+                              Chosen chosen = Chosen::kBest) const {
     Configuration configuration = configured();
-    configuration.checkpointed = std::move(paths);
+    configuration.checkpointed = checkpointed_paths(family, count, chosen);
     return configuration;
-  }
-
-  Configuration checkpointing(const ModuleFamily& family, std::size_t count) const {
-    return checkpointing(checkpointed_paths(family, count));
   }
 
   /// A family of modules, and the step with all of them checkpointed.
@@ -273,14 +290,21 @@ class AdviceSearch {
   /// Returns true if a few counts of the family tell that it may beat all ways so far.
   bool is_promising(const CheckpointedFamily& checkpointed) {
     const ModuleFamily& family = checkpointed.modules;
+    std::vector<std::size_t> counts = {family.paths.size() / 8, family.paths.size() / 3};
+    std::erase(counts, std::size_t{0});
     std::vector<Configuration> configurations;
-    for (const std::size_t count : {family.paths.size() / 8, family.paths.size() / 3})
-      if (count > 0) configurations.push_back(checkpointing(family, count));
+    for (const std::size_t count : counts) configurations.push_back(checkpointing(family, count));
     const GoalRank best = rank(advice_.ways[best_way()]);
     progress_(fmt::format("recording some {} checkpointed", family.pattern));
-    return std::ranges::any_of(steps_.record(configurations), [&](const auto& step) {
-      return step != nullptr && rank_of(mix(*step, SearchExtent::kCoarse).predicted, advice_.goal) < best;
-    });
+    const Steps steps = steps_.record(configurations);
+    bool is_better = false;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      is_better |= steps[i] != nullptr && rank_of_count(*steps[i], family, counts[i]) < best;
+    return is_better;
+  }
+
+  GoalRank rank_of_count(const PreparedStep& step, const ModuleFamily& family, std::size_t count) {
+    return rank_of(mix(step, checkpoint_name(family, count), SearchExtent::kCoarse).predicted, advice_.goal);
   }
 
   /// Adds the configuration that takes the least memory, next to layer slices.
@@ -308,14 +332,22 @@ class AdviceSearch {
       std::vector<GoalRank> ranks;
       for (std::size_t i = 0; i < counts.size(); ++i) {
         recorded[counts[i]] = steps[i];
-        ranks.push_back(steps[i] ? rank_of(mix(*steps[i], SearchExtent::kCoarse).predicted, advice_.goal)
-                                 : kWorstRank);
+        ranks.push_back(steps[i] ? rank_of_count(*steps[i], family, counts[i]) : kWorstRank);
       }
       return ranks;
     };
     const std::size_t best = best_checkpoint_count(family.paths.size(), known, try_all);
     if (const auto found = recorded.find(best); found != recorded.end() && found->second)
       add_configuration(*found->second, checkpoint_name(family, best));
+    if (best > 0 && best < family.paths.size()) search_shifted(family, best);
+  }
+
+  /// Searches the same number of modules at other places: copies may then have more time.
+  void search_shifted(const ModuleFamily& family, std::size_t count) {
+    const Configuration shifted = checkpointing(family, count, Chosen::kShifted);
+    if (!family.is_even() || shifted == checkpointing(family, count)) return;
+    const auto step = steps_.record({shifted}).front();
+    if (step) mix(*step, checkpoint_name(family, count, Chosen::kShifted), SearchExtent::kCoarse);
   }
 
   /// Adds the fewest first modules whose checkpointing alone is within the memory. Checkpointing alone
@@ -334,15 +366,13 @@ class AdviceSearch {
     progress_(fmt::format("recording the first {} of {} {} checkpointed", estimate, family.paths.size(),
                           family.pattern));
     const std::size_t least = std::max<std::size_t>(estimate, 2) - 1;
-    const auto first = [&](std::size_t count) {
-      return checkpointing({family.paths.begin(), family.paths.begin() + static_cast<std::ptrdiff_t>(count)});
-    };
+    const auto first = [&](std::size_t count) { return checkpointing(family, count, Chosen::kFirst); };
     steps_.record({first(least), first(std::min(least + 1, family.paths.size() - 1))});
     for (std::size_t count = least; count <= std::min(estimate + 1, family.paths.size() - 1); ++count) {
       const auto step = steps_.record({first(count)}).front();
       if (step == nullptr) continue;
-      const Way way =
-          way_of(*step, checkpoint_name(family, count, true), predict(*step, preset_policy("keep")));
+      const Way way = way_of(*step, checkpoint_name(family, count, Chosen::kFirst),
+                             predict(*step, preset_policy("keep")));
       if (!way.is_within) continue;
       advice_.ways.push_back(way);
       return;
@@ -409,8 +439,9 @@ class AdviceSearch {
   const std::function<void(const std::string&)>& progress_;
   Advice advice_;
   std::shared_ptr<PreparedStep> plain_, base_;  ///< without and with expandable segments, if they are chosen
-  GoalRank base_rank_;
+  GoalRank base_rank_ = kWorstRank;             ///< of the best mixture of `base_`
   RecordedSteps steps_;
+  std::vector<Way> mixed_;            ///< the best mixture of each configuration and search, by its name
   std::vector<Configuration> tuned_;  ///< configurations whose policies were tuned
 };
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -34,14 +36,15 @@ std::string pattern_of(std::string_view path) {
   return pattern;
 }
 
-struct ModuleDraft {
-  std::string path;
-  std::map<std::int32_t, Bytes> storages;  ///< by id
-};
-
 struct SavingModule {
   std::string path;
   std::map<std::int32_t, Bytes> storages;  ///< saved bytes by id
+
+  Bytes bytes() const {
+    Bytes sum = 0;
+    for (const auto& [storage, bytes] : storages) sum += bytes;
+    return sum;
+  }
 };
 
 /// The modules of a pattern, in the order in which they first save a tensor.
@@ -62,18 +65,33 @@ void add(Drafts& drafts, std::string_view path, std::int32_t storage, Bytes byte
   module->storages.emplace(storage, bytes);
 }
 
+/// Returns the numbers of the modules by what they save, or nothing if they save about the same.
+std::vector<std::size_t> numbers_by_size(const std::vector<Bytes>& saved_bytes) {
+  constexpr double kAboutTheSame = 1.5;
+  if (saved_bytes.empty()) return {};
+  const auto [least, most] = std::ranges::minmax(saved_bytes);
+  if (static_cast<double>(most) <= kAboutTheSame * static_cast<double>(least)) return {};
+  std::vector<std::size_t> numbers(saved_bytes.size());
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  std::ranges::stable_sort(numbers, std::greater(), [&](std::size_t i) { return saved_bytes[i]; });
+  return numbers;
+}
+
 FoundFamily family_of(const std::string& pattern, const Draft& draft) {
   std::size_t most = 0;
   for (const SavingModule& module : draft) most = std::max(most, module.storages.size());
   FoundFamily found;
   found.family.pattern = pattern;
+  std::vector<Bytes> saved_bytes;
   for (const SavingModule& module : draft) {
     if (module.storages.size() * kPartOfLargest < most) continue;
     found.family.paths.push_back(module.path);
+    saved_bytes.push_back(module.bytes());
     for (const auto& [storage, bytes] : module.storages)
       if (found.storages.insert(storage).second) found.family.saved_bytes += bytes;
   }
   found.family.has_all_of_pattern = found.family.paths.size() == draft.size();
+  found.family.by_size = numbers_by_size(saved_bytes);
   return found;
 }
 
@@ -82,10 +100,11 @@ bool is_worth_checkpointing(const FoundFamily& found) {
   return modules >= 2 && found.storages.size() >= kLeastStoragesPerModule * modules;
 }
 
-/// Returns true if a pattern of fewer parts saves the same storages.
+/// Returns true if a pattern of fewer parts saves the same storages in no fewer modules.
 bool has_equal_outer(const std::vector<FoundFamily>& all, const FoundFamily& found) {
   return std::ranges::any_of(all, [&](const FoundFamily& other) {
-    return found.family.pattern.starts_with(other.family.pattern + ".") && other.storages == found.storages;
+    return found.family.pattern.starts_with(other.family.pattern + ".") && other.storages == found.storages &&
+           other.family.paths.size() >= found.family.paths.size();
   });
 }
 
@@ -115,17 +134,31 @@ std::vector<ModuleFamily> module_families(const StepProgram& program) {
   return families;
 }
 
-std::vector<std::string> checkpointed_paths(const ModuleFamily& family, std::size_t count) {
-  if (count == family.paths.size() && family.has_all_of_pattern) return {family.pattern};
-  std::vector<std::string> chosen;
-  for (std::size_t i = 0; i < count; ++i) chosen.push_back(family.paths[i * family.paths.size() / count]);
-  return chosen;
+std::vector<std::string> checkpointed_paths(const ModuleFamily& family, std::size_t count, Chosen chosen) {
+  const std::size_t modules = family.paths.size();
+  if (count == modules && family.has_all_of_pattern) return {family.pattern};
+  std::set<std::size_t> numbers;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (chosen == Chosen::kFirst)
+      numbers.insert(i);
+    else if (chosen == Chosen::kShifted)
+      numbers.insert((2 * i + 1) * modules / (2 * count));
+    else
+      numbers.insert(family.is_even() ? i * modules / count : family.by_size[i]);
+  }
+  std::vector<std::string> paths;
+  for (const std::size_t number : numbers) paths.push_back(family.paths[number]);
+  return paths;
 }
 
-std::string checkpoint_name(const ModuleFamily& family, std::size_t count, bool is_first) {
+std::string checkpoint_name(const ModuleFamily& family, std::size_t count, Chosen chosen) {
   if (count == family.paths.size()) return fmt::format("checkpoint all {} {}", count, family.pattern);
-  return fmt::format("checkpoint {}{} of {} {}", is_first ? "the first " : "", count, family.paths.size(),
-                     family.pattern);
+  const bool is_largest = chosen == Chosen::kBest && !family.is_even();
+  return fmt::format("checkpoint {}{} of {} {}",
+                     chosen == Chosen::kFirst ? "the first "
+                     : is_largest             ? "the largest "
+                                              : "",
+                     count, family.paths.size(), family.pattern);
 }
 
 }  // namespace offprof

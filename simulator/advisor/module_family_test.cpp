@@ -62,6 +62,29 @@ TEST(ModuleFamilies, LeaveOutInnerOnesThatSaveTheSame) {
   EXPECT_EQ(families[0].pattern, "layers.*");
 }
 
+TEST(ModuleFamilies, HaveInnerOnesOfMoreModulesThatSaveTheSame) {
+  std::vector<LayerSave> saves;
+  for (const std::string path : {"layer1.0", "layer1.1", "layer2.0", "layer2.1"})
+    for (int i = 0; i < 2; ++i) saves.push_back({path, path.starts_with("layer1") ? 400 : 100});
+  const auto families = families_of(saves);
+  ASSERT_EQ(families.size(), 2U);
+  EXPECT_EQ(families[0].pattern, "layer*");
+  EXPECT_EQ(families[1].pattern, "layer*.*");
+}
+
+TEST(ModuleFamilies, OfDifferentSizesAreCheckpointedTheLargestFirst) {
+  std::vector<LayerSave> saves;
+  for (const auto& [path, bytes] :
+       {std::pair("0", 100), std::pair("1", 400), std::pair("2", 200), std::pair("3", 400)})
+    for (int i = 0; i < 2; ++i) saves.push_back({path, bytes});
+  const auto families = families_of(saves);
+  ASSERT_EQ(families.size(), 1U);
+  EXPECT_THAT(checkpointed_paths(families[0], 2), ElementsAre("1", "3"));
+  EXPECT_THAT(checkpointed_paths(families[0], 3), ElementsAre("1", "2", "3"));
+  EXPECT_THAT(checkpointed_paths(families[0], 2, Chosen::kFirst), ElementsAre("0", "1"));
+  EXPECT_EQ(checkpoint_name(families[0], 2), "checkpoint the largest 2 of 4 *");
+}
+
 TEST(ModuleFamilies, LeaveOutModulesThatSaveLittle) {
   std::vector<LayerSave> saves = {{"0", 7}};
   for (const std::string path : {"1", "2"})
@@ -80,6 +103,8 @@ TEST(ModuleFamilies, AreCheckpointedEvenlySpread) {
   EXPECT_THAT(checkpointed_paths(family, 3), ElementsAre("0", "2", "5"));
   EXPECT_THAT(checkpointed_paths(family, 4), ElementsAre("0", "2", "4", "6"));
   EXPECT_THAT(checkpointed_paths(family, 8), ElementsAre("*"));
+  EXPECT_THAT(checkpointed_paths(family, 3, Chosen::kShifted), ElementsAre("1", "4", "6"));
+  EXPECT_THAT(checkpointed_paths(family, 3, Chosen::kFirst), ElementsAre("0", "1", "2"));
 }
 
 }  // namespace

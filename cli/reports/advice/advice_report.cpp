@@ -106,12 +106,14 @@ std::string confirmation_text(const Way& way, const Page& page) {
   const bool is_equal = way.measured->device_peak_bytes == way.predicted.device_peak_bytes &&
                         device_bytes_taken(*way.measured) == device_bytes_taken(way.predicted) &&
                         way.measured->step_time_ns == way.predicted.step_time_ns;
-  return wrap(is_equal ? "A run of this way measured exactly the predicted memory and time."
-                       : fmt::format("A run of this way measured these figures; predicted were {} and {}.",
-                                     format_bytes(device_bytes_taken(way.predicted)),
-                                     format_duration(*way.predicted.step_time_ns)),
-              page.width, 0) +
-         "\n";
+  std::string text = "A run of this way measured exactly the predicted memory and time.";
+  if (!is_equal)
+    text = fmt::format("A run of this way measured these figures; predicted were {} and {}.",
+                       format_bytes(device_bytes_taken(way.predicted)),
+                       format_duration(*way.predicted.step_time_ns));
+  if (device_bytes_taken(*way.measured) < device_bytes_taken(way.predicted))
+    text += " The allocator may reserve more in a longer run.";
+  return wrap(text, page.width, 0) + "\n";
 }
 
 std::string count_text(std::size_t count, const std::string& noun) {
