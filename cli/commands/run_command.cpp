@@ -359,7 +359,7 @@ class RunCommand : public Subcommand {
     report.argv = context.argv();
     report.checked_streams = device_.checks_streams();
     report.hazards = device_.take_hazards();
-    const TraceSteps steps(trace);
+    const TraceSteps steps(trace, memory_of_run(trace));
     TimeDoubt doubt = doubt_times(trace, steps, trace.policy, trace.environment.link);
     if (trace.environment.times_are_modelled) report.step_range = doubt.step;
     report.warnings = std::move(doubt.warnings);

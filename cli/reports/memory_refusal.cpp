@@ -41,9 +41,14 @@ std::string advice(const TraceSteps& steps, const Trace& trace, Bytes capacity) 
     return fmt::format("no policy fits: the least memory of all tried policies is {}, with {}",
                        format_bytes(device_bytes_taken(least.predicted)), flags_of(least.policy));
   }
-  if (!result.chosen->policy.threshold_bytes) return "no offloading is needed: --policy keep fits";
-  return fmt::format("offprof tune found a policy that fits: --policy offload {}",
-                     flags_of(result.chosen->policy));
+  const Policy& chosen = result.chosen->policy;
+  if (chosen == preset_policy("keep") && chosen != trace.policy)
+    return "no offloading is needed: --policy keep fits";
+  const std::string time = format_duration(result.chosen->predicted.step_time_ns.value_or(0));
+  if (chosen.threshold_bytes && chosen.rules.empty())
+    return fmt::format("offprof tune found a policy that fits, with steps of {}: --policy offload {}", time,
+                       flags_of(chosen));
+  return fmt::format("offprof tune found a policy that fits, with steps of {}", time);
 }
 
 /// Returns ` to bring back saved tensor 12, float32[4, 128] of aten::relu`; empty if the memory was for
@@ -82,7 +87,7 @@ std::string need_text(const TraceSteps& steps, const Trace& trace) {
 std::string how_to_trace(const Trace& trace, Bytes capacity) {
   return fmt::format(
       "; to see all policies that fit: run it {} -o t.json, then "
-      "offprof tune t.json --memory-budget {}",
+      "offprof tune t.json --memory-budget {}. offprof advise tries checkpointing too",
       trace.environment.times_are_modelled ? "with --device-memory 2TiB" : "without --device-memory",
       exact_bytes(capacity));
 }

@@ -72,6 +72,12 @@ MemoryCapacity usable_of_device(const Trace& trace, Bytes usable) {
   return {usable, std::max(usable, trace.environment.device_memory_bytes.value_or(0))};
 }
 
+std::optional<MemoryCapacity> memory_of_run(const Trace& trace) {
+  const auto& asked = trace.settings.device_memory_bytes;
+  if (!asked || !trace.environment.times_are_modelled) return std::nullopt;
+  return MemoryCapacity{*asked, trace.environment.device_memory_bytes.value_or(*asked)};
+}
+
 TraceSteps::TraceSteps(const Trace& trace, const std::optional<MemoryCapacity>& assumed)
     : transforms_(trace.transforms),
       program_(trace.program),

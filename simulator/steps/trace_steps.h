@@ -23,6 +23,10 @@ struct MemoryCapacity {
 /// if the device has less.
 MemoryCapacity usable_of_device(const Trace& trace, Bytes usable);
 
+/// Returns the memory that was given to the virtual GPU of the trace's run, which may be more than the device
+/// has. nullopt: none was given.
+std::optional<MemoryCapacity> memory_of_run(const Trace& trace);
+
 /// The step, or steps, of a trace, prepared for replay. Under TRL's rules tensors come back dense; if that
 /// makes a difference, the trace has a separate step program for it. The trace must outlive the object.
 class TraceSteps {
