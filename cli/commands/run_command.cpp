@@ -137,6 +137,7 @@ class RunCommand : public Subcommand {
     model_.set(request_);
     request_.policy = policy.policy;
     request_.policy_made_for = policy.trace_fingerprint;
+    request_.policy_saved_fingerprint = policy.saved_fingerprint;
     if (policy.fallback) request_.fallback = policy.fallback->policy;
     request_.settings.inputs = expand_inputs(inputs_);
     request_.settings.link_cap = link_;
@@ -373,7 +374,7 @@ class RunCommand : public Subcommand {
         policy.trace_fingerprint == fingerprint_of_run(trace.model, trace.settings)) {
       report.predicted = *policy.predicted;
       report.predicted_by_tune = true;
-    } else if (policy.predicted) {
+    } else if (policy.predicted && policy.saved_fingerprint != fingerprint_of_saved(trace.program.saved)) {
       context.warn(
           "the policy was tuned for another model, inputs, loss, optimizer, checkpointed modules, slices or "
           "parameter offload, so tune's prediction is not shown");

@@ -36,6 +36,8 @@ struct RunRequest {
   std::vector<std::string> transforms{};
   /// Fingerprint of the run that a plan in `policy` was made for; empty: unknown.
   std::string policy_made_for{};
+  /// Fingerprint of the saved tensors that the plan numbers (fingerprint_of_saved); empty: unknown.
+  std::string policy_saved_fingerprint{};
   /// Policy that takes the place of `policy` if that has a plan which was made for another run; nullopt: such
   /// a plan is refused.
   std::optional<Policy> fallback{};

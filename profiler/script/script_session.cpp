@@ -71,12 +71,20 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
   trace.model.fingerprint = request_.fingerprint;
   trace.environment = environment_of(request_.run, device_);
   trace.gradients = "not applicable";
-  Policy& policy = request_.run.policy;
-  policy = policy_for_run(policy, request_.run.fallback, request_.run.policy_made_for,
-                          fingerprint_of_run(trace.model, trace.settings), /*trace_of_run=*/"", trace.notes);
-  trace.policy = policy;
+  if (request_.run.policy_saved_fingerprint.empty()) choose_policy();
+  trace.policy = request_.run.policy;
   require_disk(trace.policy, device_);
   forget_refusals(device_);
+}
+
+/// Takes the fallback for a plan that was made for another run, or throws Error (input).
+void ScriptSession::choose_policy() {
+  RunRequest& run = request_.run;
+  Trace& trace = result_.trace;
+  run.policy =
+      policy_for_run(run.policy, run.fallback, run.policy_made_for,
+                     fingerprint_of_run(trace.model, trace.settings), /*trace_of_run=*/"", trace.notes);
+  trace.policy = run.policy;
 }
 
 StepScript<void> ScriptSession::profile() {
@@ -84,6 +92,8 @@ StepScript<void> ScriptSession::profile() {
   const auto transforms = transforms_of(run);
   StepGuide guide =
       co_await record_run(source_, run, transforms, /*offloads_parameters=*/false, result_.trace);
+  // An edited script may make the same step: a plan is for the tensors that it saves.
+  if (fingerprint_of_saved(result_.trace.program.saved) != run.policy_saved_fingerprint) choose_policy();
   PolicySteps& steps = policy_steps_.emplace(source_, result_.trace, std::move(guide), transforms);
   is_recorded_ = true;
   device_.take_out_of_memory();

@@ -110,6 +110,7 @@ std::string make_request(const std::string& program, const std::string& device,
     if (&name == &policies.front()) {
       request.run.policy = file.policy;
       request.run.policy_made_for = file.trace_fingerprint;
+      request.run.policy_saved_fingerprint = file.saved_fingerprint;
       if (file.fallback) request.run.fallback = file.fallback->policy;
     } else {
       request.compared.push_back(file.policy);

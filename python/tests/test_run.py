@@ -295,6 +295,25 @@ def test_validate_gives_no_figure_of_the_times_of_different_processes(
     assert not any("error" in setting for setting in report["settings"])
 
 
+def test_a_plan_outlives_edits_that_leave_the_step_as_it_is(
+    script: Callable[[str], Path], offprof: Run, report_of: Report, tmp_path: Path
+) -> None:
+    on_gpu = TRAINING.replace("import torch", "import torch\ntorch.set_default_device('cuda')")
+    text = on_gpu + "for _ in range(400): train_step()"
+    device = ("--device", "virtual:h200")
+    assert offprof("run", script(text), *device, "-o", "trace.json").returncode == 0
+    assert offprof("tune", "trace.json", "-o", "policy.json").returncode == 0
+    path = tmp_path / "policy.json"
+    plan = {"name": "plan", "threshold_bytes": 0, "tensors": [1]}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "policy": plan}))
+    edited = script(text.replace("lr=0.1", "lr=0.2") + "  # an edit\n")
+    report = report_of("run", edited, *device, "--policy", "policy.json", "-o", "offloaded.json")
+    assert (report["policy"]["tensors"], report["inexact"]) == ([1], [])
+    other = script(text.replace("64, 64", "64, 32").replace("64, 1", "32, 1"))
+    end = offprof("run", other, *device, "--policy", "policy.json")
+    assert (end.returncode, "names tensors of a run with other model" in " ".join(end.stderr.split())) == (2, True)
+
+
 def test_a_plan_for_another_program_gives_way_to_the_fallback(
     script: Callable[[str], Path], offprof: Run, report_of: Report, tmp_path: Path
 ) -> None:
