@@ -24,12 +24,14 @@ constexpr int kRounds = 3;
 
 class PaceSearch {
  public:
-  PaceSearch(const TuneInputs& inputs, std::deque<Mixture>& mixtures, std::size_t most)
+  PaceSearch(const TuneInputs& inputs, std::deque<Mixture>& mixtures, std::size_t count, std::size_t most)
       : inputs_(inputs), mixtures_(mixtures), may_replay_(most) {
-    for (const Mixture& mixture : mixtures)
-      pacers_.push_back(mixture.space.versions.empty()
+    for (std::size_t i = 0; i < count; ++i) {
+      const PlanSpace& space = mixtures[i].space;
+      pacers_.push_back(space.versions.empty()
                             ? std::nullopt
-                            : std::optional<Pacer>(std::in_place, inputs.step, inputs.link, mixture.space));
+                            : std::optional<Pacer>(std::in_place, inputs.step, inputs.link, space));
+    }
     const std::size_t events = std::max<std::size_t>(inputs.step.events().size(), 1);
     may_follow_ = inputs.step.allocator() ? kFollowedEvents / events : 0;
   }
@@ -173,7 +175,7 @@ class PaceSearch {
     std::ranges::stable_sort(followed, {}, [](const Found* found) {
       return std::pair(taken_by(found->candidate), step_time_of(found->candidate));
     });
-    std::vector<std::vector<Pace>> near(mixtures_.size());
+    std::vector<std::vector<Pace>> near(pacers_.size());
     std::optional<Nanoseconds> fastest;
     for (const Found* found : followed) {
       const Nanoseconds time = step_time_of(found->candidate);
@@ -187,7 +189,7 @@ class PaceSearch {
 
   const TuneInputs& inputs_;
   std::deque<Mixture>& mixtures_;
-  std::deque<std::optional<Pacer>> pacers_;  ///< by mixture; nullopt: nothing may move
+  std::deque<std::optional<Pacer>> pacers_;  ///< of the searched mixtures; nullopt: nothing may move
   std::size_t may_replay_, may_follow_ = 0;
   std::set<std::tuple<std::size_t, PlanSearch::Choice, std::int64_t, Bytes>> known_;
   std::vector<Found> found_;
@@ -196,8 +198,9 @@ class PaceSearch {
 
 }  // namespace
 
-PaceSearchResult search_paces(const TuneInputs& inputs, std::deque<Mixture>& mixtures, std::size_t most) {
-  return PaceSearch(inputs, mixtures, most).run();
+PaceSearchResult search_paces(const TuneInputs& inputs, std::deque<Mixture>& mixtures, std::size_t count,
+                              std::size_t most) {
+  return PaceSearch(inputs, mixtures, count, most).run();
 }
 
 }  // namespace offprof

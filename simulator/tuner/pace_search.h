@@ -19,9 +19,10 @@ struct PaceSearchResult {
   ReplayEffort effort;
 };
 
-/// Replays paced plans (Pacer) in each mixture, at most `most` plans. They go into the mixtures' frontiers.
-/// With a caching allocator, those that may be on the frontier over the memory that it takes are followed
-/// through the allocator, and then plans near that frontier are tried.
-PaceSearchResult search_paces(const TuneInputs& inputs, std::deque<Mixture>& mixtures, std::size_t most);
+/// Replays paced plans (Pacer) in each of the first `count` mixtures, at most `most` plans. They go into the
+/// mixtures' frontiers. With a caching allocator, those that may be on the frontier over the memory that it
+/// takes are followed through the allocator, and then plans near that frontier are tried.
+PaceSearchResult search_paces(const TuneInputs& inputs, std::deque<Mixture>& mixtures, std::size_t count,
+                              std::size_t most);
 
 }  // namespace offprof

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -111,10 +112,17 @@ class LadderSearch {
     }
   }
 
+  /// First without recomputation, as if there was none: to know what can be recomputed must not make the
+  /// answer worse.
   void try_paces() {
     progress_("searching plans that keep the link busy");
-    PaceSearchResult found = search_paces(inputs_, mixtures_, may_replay_ / kPaceShare);
-    result_.followed = std::move(found.followed);
+    try_paces(1);
+    if (mixtures_.size() > 1) try_paces(mixtures_.size());
+  }
+
+  void try_paces(std::size_t mixtures) {
+    PaceSearchResult found = search_paces(inputs_, mixtures_, mixtures, may_replay_ / kPaceShare);
+    std::ranges::move(found.followed, std::back_inserter(result_.followed));
     result_.summary.replayed += found.replayed;
     result_.effort += found.effort;
   }
