@@ -29,12 +29,6 @@ constexpr int kMostConfirmations = 3;
 /// kPolishedEvents together, and kLeastPolished others that may be faster.
 constexpr std::size_t kLeastPolished = 2, kMostPolished = 3, kPolishedEvents = 30'000;
 
-/// Returns the name without the numbers in it: `recompute + offload  tensors`.
-std::string without_numbers(std::string name) {
-  std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
-  return name;
-}
-
 class AdviceSearch {
  public:
   AdviceSearch(StepRecorder& recorder, const AdviceRequest& request,
@@ -185,20 +179,8 @@ class AdviceSearch {
     for (const std::vector<Way>* ways : {&advice_.ways, &mixed_})
       for (const Way& way : *ways) ranked.push_back(&way);
     std::ranges::stable_sort(ranked, {}, [&](const Way* way) { return rank(*way); });
-    Steps best, near;
-    for (const Way* way : ranked) {
-      const auto step = steps_.find(way->configuration);
-      if (std::ranges::find(best, step) != best.end() || std::ranges::find(near, step) != near.end())
-        continue;
-      if (best.size() < most_polished())
-        best.push_back(step);
-      else if (near.size() < kLeastPolished && !way->is_within && !is_tuned(*step) &&
-               (!ranked.front()->is_within ||
-                *way->metrics().step_time_ns < *ranked.front()->metrics().step_time_ns))
-        near.push_back(step);
-    }
-    best.insert(best.end(), near.begin(), near.end());
-    return best;
+    return steps_.nearest(ranked, most_polished(), kLeastPolished,
+                          [&](const PreparedStep& step) { return is_tuned(step); });
   }
 
   /// Searches the policies of some configurations finely, as mixtures and with the tuner.
@@ -384,7 +366,7 @@ class AdviceSearch {
   /// Sorts the ways, best first, and confirms the best by a run.
   void choose() {
     std::ranges::stable_sort(advice_.ways, {}, [&](const Way& way) { return rank(way); });
-    remove_duplicates();
+    advice_.ways = distinct(std::move(advice_.ways));
     for (int i = 0; i < kMostConfirmations; ++i) {
       const bool nothing = advice_.ways.empty() || !is_worth_more_than_nothing(advice_.ways[best_way()]);
       advice_.does_nothing = nothing;
@@ -412,19 +394,6 @@ class AdviceSearch {
   bool is_worth_more_than_nothing(const Way& way) const {
     if (nothing_is_best()) return *way.metrics().step_time_ns < *advice_.nothing.metrics().step_time_ns;
     return rank(way) < rank(advice_.nothing);
-  }
-
-  /// Keeps the first of the ways with equal configurations and equal policies or names but for numbers.
-  void remove_duplicates() {
-    std::vector<Way> distinct;
-    for (Way& way : advice_.ways) {
-      const auto is_same = [&](const Way& other) {
-        return other.configuration == way.configuration &&
-               (without_numbers(other.name) == without_numbers(way.name) || other.policy == way.policy);
-      };
-      if (std::ranges::none_of(distinct, is_same)) distinct.push_back(std::move(way));
-    }
-    advice_.ways = std::move(distinct);
   }
 
   std::size_t best_way() const {

@@ -2,9 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "traces/analysis/fingerprint.h"
 
 namespace offprof {
+namespace {
+
+/// Returns the name without the numbers in it: `recompute + offload  tensors`.
+std::string without_numbers(std::string name) {
+  std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
+  return name;
+}
+
+}  // namespace
 
 PreparedStep::PreparedStep(const RecordedStep& recorded)
     : configuration(recorded.configuration),
@@ -20,6 +31,18 @@ Way way_of(const PreparedStep& step, const std::string& name, const Candidate& c
   way.run_fingerprint = fingerprint_of_run(step.trace->model, step.trace->settings);
   way.saved_fingerprint = fingerprint_of_saved(step.trace->program.saved);
   return way;
+}
+
+std::vector<Way> distinct(std::vector<Way> ways) {
+  std::vector<Way> kept;
+  for (Way& way : ways) {
+    const auto is_same = [&](const Way& other) {
+      return other.configuration == way.configuration &&
+             (without_numbers(other.name) == without_numbers(way.name) || other.policy == way.policy);
+    };
+    if (std::ranges::none_of(kept, is_same)) kept.push_back(std::move(way));
+  }
+  return kept;
 }
 
 std::string mixture_name(const std::string& configuration, const Policy& policy) {

@@ -26,6 +26,10 @@ struct PreparedStep {
 Way way_of(const PreparedStep& step, const std::string& name, const Candidate& candidate,
            const AdviceGoal& goal);
 
+/// Returns the first of the ways with equal configurations and equal policies, or equal names but for their
+/// numbers.
+std::vector<Way> distinct(std::vector<Way> ways);
+
 /// Returns the name of a configuration with what the policy adds to it: `NAME + recompute + offload all`.
 std::string mixture_name(const std::string& configuration, const Policy& policy);
 

@@ -31,6 +31,25 @@ std::shared_ptr<PreparedStep> RecordedSteps::find(const Configuration& configura
   return found == steps_.end() ? nullptr : *found;
 }
 
+RecordedSteps::Steps RecordedSteps::nearest(const std::vector<const Way*>& ranked, std::size_t most,
+                                            std::size_t most_near,
+                                            const std::function<bool(const PreparedStep&)>& done) const {
+  Steps best, near;
+  for (const Way* way : ranked) {
+    const auto step = find(way->configuration);
+    if (std::ranges::find(best, step) != best.end() || std::ranges::find(near, step) != near.end()) continue;
+    const bool may_be_better =
+        !way->is_within && (!ranked.front()->is_within ||
+                            *way->metrics().step_time_ns < *ranked.front()->metrics().step_time_ns);
+    if (best.size() < most)
+      best.push_back(step);
+    else if (near.size() < most_near && may_be_better && !done(*step))
+      near.push_back(step);
+  }
+  best.insert(best.end(), near.begin(), near.end());
+  return best;
+}
+
 bool RecordedSteps::has_failed(const Configuration& configuration) const {
   return std::ranges::find(unrecorded_, configuration, &UnrecordedConfiguration::configuration) !=
          unrecorded_.end();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,12 @@ class RecordedSteps {
   std::shared_ptr<PreparedStep> add(const RecordedStep& recorded);
   /// Returns the step of a configuration; null: it was not recorded.
   std::shared_ptr<PreparedStep> find(const Configuration& configuration) const;
+
+  /// Returns the steps of the first `most` configurations of `ranked`, which is sorted, and of up to
+  /// `most_near` others with a way that is not within the goal's limits, but faster than the first way or
+  /// next to one that is not within them either. Of the latter it leaves out those that are `done`.
+  Steps nearest(const std::vector<const Way*>& ranked, std::size_t most, std::size_t most_near,
+                const std::function<bool(const PreparedStep&)>& done) const;
 
   std::size_t size() const { return steps_.size(); }
   const std::vector<UnrecordedConfiguration>& unrecorded() const { return unrecorded_; }
