@@ -207,6 +207,10 @@ class AdviseCommand : public Subcommand {
     SizeReport report{std::move(advice), *recorder.plain_trace(),
                       goal_ == Goal::kBatch ? "batch" : "sequence length", goal_ == Goal::kBatch};
     report.notes = notes_on(recorder);
+    if (goal_ == Goal::kBatch && !program_.is_script())
+      report.notes.emplace_back(
+          "a batch of any size can be trained in N parts that fit, which add up their gradients: "
+          "offprof run --microbatches N");
     if (report.advice.ways.empty() || report.advice.ways.front().size == 0) {
       context.publish_beside(report, "");
       return ExitStatus::kCheckFailed;

@@ -258,6 +258,7 @@ class TuneCommand : public Subcommand {
     report.profile = profile_name_;
     report.times_are_modelled = trace.environment.times_are_modelled;
     report.settings = trace.settings;
+    report.knows_recomputations = trace.program.recomputations.has_value();
     report.step_size = step_size(trace);
     add_ranges(report, trace, steps, link);
     std::ranges::move(doubt_times(trace, steps, preset_policy("offload"), link).warnings,

@@ -352,6 +352,12 @@ std::string caveats_text(const TuneReport& report, const Page& page) {
     text += wrapped(fmt::format("Memory and link are those of {}; compute times stay those of the trace.",
                                 report.profile),
                     page);
+  if (!report.knows_recomputations && report.result.chosen &&
+      report.result.chosen->policy != preset_policy("keep"))
+    text += wrapped(
+        "Recomputing tensors was not tried: the trace does not say which can be. Record it with --transforms "
+        "recompute, or ask offprof advise, which tries checkpointing too.",
+        page);
   for (const std::string& warning : report.warnings)
     text += page.paint(Tone::kWarning, wrap("warning: " + warning, page.width, 0)) + "\n";
   return text;

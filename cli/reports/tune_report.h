@@ -28,6 +28,7 @@ struct TuneReport {
   std::string profile;            ///< argument of --profile; empty: the flag is absent
   std::vector<std::string> next;  ///< words of the next command, if a policy was chosen
   Variables next_variables{};     ///< its environment variables
+  bool knows_recomputations = true;  ///< the trace says which tensors can be recomputed
   bool times_are_modelled = false;
   std::optional<TimeRange> step_range{};  ///< of the chosen policy's modelled step time
   /// Rows of the frontier, among rows_to_show, that take as long as the chosen policy as far as the model can

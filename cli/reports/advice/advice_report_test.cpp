@@ -74,7 +74,7 @@ A run of this way measured exactly the predicted memory and time.
 9 recordings, 420 simulated policies
 note: values are read back from the device
 Next: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True offprof run 7b.pt --checkpoint layers.0,layers.8 --policy policy.json -o advised.json.gz
-In your own training:
+In your own training, as far as each engine can (export says what is left out):
   offprof export policy.json --trace advised.json.gz --to pytorch
   offprof export policy.json --trace advised.json.gz --to transformers
   offprof export policy.json --trace advised.json.gz --to trl
@@ -235,7 +235,7 @@ TEST_F(AdviceReportTest, ShowsHowAScriptTrainsOnUnderThePolicy) {
       loss = model(batch)
 or without a change, if the first steps fit with nothing offloaded:
   offprof run train.py --policy policy.json --continue -- -x
-or with other engines:
+or with other engines, as far as each can (export says what is left out):
   offprof export)");
   EXPECT_THAT(text(120), shows);
   report_.advice.ways[0].policy.rules = {{.placement = {"", Place::kRecompute}}};

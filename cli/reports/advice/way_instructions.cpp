@@ -74,7 +74,11 @@ std::string instructions_text(const WayInstructions& instructions, const Way& wa
   const std::string exports = exports_text(instructions, way);
   text += in_script;
   if (exports.empty()) return text;
-  return text + (in_script.empty() ? "In your own training:\n" : "or with other engines:\n") + exports;
+  return text +
+         (in_script.empty()
+              ? "In your own training, as far as each engine can (export says what is left out):\n"
+              : "or with other engines, as far as each can (export says what is left out):\n") +
+         exports;
 }
 
 }  // namespace offprof
