@@ -148,8 +148,9 @@ std::string explanation_text(const GateReport& report, const Page& page) {
   if (!report.ops.empty() && report.sites.empty())
     text += "  The baseline does not list modules and lines; --update adds them.\n";
   if (!report.peak_sites.empty())
-    text += "\nIn use at the peak with nothing offloaded, by the place that saved or allocated it:\n\n" +
-            site_table(report.peak_sites, most, page);
+    text += fmt::format("\n{}:\n\n{}",
+                        "In use at the peak with nothing offloaded, by the place that saved or allocated it",
+                        site_table(report.peak_sites, most, page));
   if (text.empty())
     text =
         "\nThe tensors saved for backward and in use at the peak are the same, or a side does not list "
