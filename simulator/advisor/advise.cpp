@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "simulator/advisor/checkpoint_search.h"
@@ -68,12 +67,15 @@ class AdviceSearch {
     return {policy, step.steps.predict(policy, step.link)};
   }
 
-  /// Searches the mixtures of a configuration with that name.
+  /// Returns the best mixture of a configuration with that name. No search is made twice.
   Candidate mix(const PreparedStep& step, const std::string& name, SearchExtent extent) {
+    std::vector<Way>& mixed = extent == SearchExtent::kFine ? finely_mixed_ : mixed_;
+    const auto known = std::ranges::find(mixed, step.configuration, &Way::configuration);
+    if (known != mixed.end()) return {known->policy, known->predicted};
     MixtureSearchResult found =
         search_mixtures(step.steps, step.link, advice_.goal, extent, request_.threads);
     advice_.replayed += found.replayed;
-    mixed_.push_back(way_of(step, name, found.best));
+    mixed.push_back(way_of(step, name, found.best));
     return std::move(found.best);
   }
 
@@ -127,7 +129,7 @@ class AdviceSearch {
     if (nothing_is_best()) return;
     progress_("simulating policies");
     if (has_expandable) choose_base(steps.back());
-    if (base_rank_ == kWorstRank) base_rank_ = add_mixture(*base_, "", SearchExtent::kCoarse);
+    base_rank_ = add_mixture(*base_, "", SearchExtent::kCoarse);
     add_single_ways(*base_);
   }
 
@@ -144,9 +146,8 @@ class AdviceSearch {
       if (keeps_less) base_ = expandable;
       return;
     }
-    base_rank_ = add_mixture(*plain_, "", SearchExtent::kCoarse);
-    const GoalRank rank = add_mixture(*expandable, "", SearchExtent::kCoarse);
-    if (rank < base_rank_) std::tie(base_, base_rank_) = std::pair(expandable, rank);
+    if (add_mixture(*expandable, "", SearchExtent::kCoarse) < add_mixture(*plain_, "", SearchExtent::kCoarse))
+      base_ = expandable;
   }
 
   std::optional<TuneResult> tune_policy(const PreparedStep& step) {
@@ -272,21 +273,25 @@ class AdviceSearch {
   /// Returns true if a few counts of the family tell that it may beat all ways so far.
   bool is_promising(const CheckpointedFamily& checkpointed) {
     const ModuleFamily& family = checkpointed.modules;
+    const GoalRank best = rank(advice_.ways[best_way()]);
     std::vector<std::size_t> counts = {family.paths.size() / 8, family.paths.size() / 3};
     std::erase(counts, std::size_t{0});
-    std::vector<Configuration> configurations;
-    for (const std::size_t count : counts) configurations.push_back(checkpointing(family, count));
-    const GoalRank best = rank(advice_.ways[best_way()]);
     progress_(fmt::format("recording some {} checkpointed", family.pattern));
-    const Steps steps = steps_.record(configurations);
-    bool is_better = false;
-    for (std::size_t i = 0; i < steps.size(); ++i)
-      is_better |= steps[i] != nullptr && rank_of_count(*steps[i], family, counts[i]) < best;
-    return is_better;
+    return std::ranges::any_of(try_counts(family, counts), [&](const GoalRank& rank) { return rank < best; });
   }
 
-  GoalRank rank_of_count(const PreparedStep& step, const ModuleFamily& family, std::size_t count) {
-    return rank_of(mix(step, checkpoint_name(family, count), SearchExtent::kCoarse).predicted, advice_.goal);
+  /// Records so many modules checkpointed, for each count. Returns the ranks of the best mixtures.
+  std::vector<GoalRank> try_counts(const ModuleFamily& family, const std::vector<std::size_t>& counts) {
+    std::vector<Configuration> configurations;
+    for (const std::size_t count : counts) configurations.push_back(checkpointing(family, count));
+    const Steps steps = steps_.record(configurations);
+    std::vector<GoalRank> ranks(counts.size(), kWorstRank);
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      if (steps[i])
+        ranks[i] =
+            rank_of(mix(*steps[i], checkpoint_name(family, counts[i]), SearchExtent::kCoarse).predicted,
+                    advice_.goal);
+    return ranks;
   }
 
   /// Adds the configuration that takes the least memory, next to layer slices.
@@ -304,24 +309,16 @@ class AdviceSearch {
   void search_counts(const CheckpointedFamily& checkpointed) {
     const ModuleFamily& family = checkpointed.modules;
     std::map<std::size_t, GoalRank> known = {{0, base_rank_}, {family.paths.size(), checkpointed.rank}};
-    std::map<std::size_t, std::shared_ptr<PreparedStep>> recorded;
     const auto try_all = [&](const std::vector<std::size_t>& counts) {
-      std::vector<Configuration> configurations;
-      for (const std::size_t count : counts) configurations.push_back(checkpointing(family, count));
       progress_(fmt::format("recording {} of {} {} checkpointed", counts.front(), family.paths.size(),
                             family.pattern));
-      const auto steps = steps_.record(configurations);
-      std::vector<GoalRank> ranks;
-      for (std::size_t i = 0; i < counts.size(); ++i) {
-        recorded[counts[i]] = steps[i];
-        ranks.push_back(steps[i] ? rank_of_count(*steps[i], family, counts[i]) : kWorstRank);
-      }
-      return ranks;
+      return try_counts(family, counts);
     };
     const std::size_t best = best_checkpoint_count(family.paths.size(), known, try_all);
-    if (const auto found = recorded.find(best); found != recorded.end() && found->second)
-      add_configuration(*found->second, checkpoint_name(family, best));
-    if (best > 0 && best < family.paths.size()) search_shifted(family, best);
+    if (best == 0 || best == family.paths.size()) return;
+    if (const auto step = steps_.find(checkpointing(family, best)))
+      add_configuration(*step, checkpoint_name(family, best));
+    search_shifted(family, best);
   }
 
   /// Searches the same number of modules at other places: copies may then have more time.
@@ -408,9 +405,10 @@ class AdviceSearch {
   const std::function<void(const std::string&)>& progress_;
   Advice advice_;
   std::shared_ptr<PreparedStep> plain_, base_;  ///< without and with expandable segments, if they are chosen
-  GoalRank base_rank_ = kWorstRank;             ///< of the best mixture of `base_`
+  GoalRank base_rank_;                          ///< of the best mixture of `base_`
   RecordedSteps steps_;
-  std::vector<Way> mixed_;            ///< the best mixture of each configuration and search, by its name
+  /// The best mixture of each configuration by a coarse and by a fine search, with the configuration's name.
+  std::vector<Way> mixed_, finely_mixed_;
   std::vector<Configuration> tuned_;  ///< configurations whose policies were tuned
 };
 
