@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <utility>
 
+#include "engine/scheduler/placement_rules.h"
 #include "profiler/stages/measure_policy.h"
 #include "profiler/stages/record_run.h"
 #include "profiler/stages/step_error.h"
@@ -40,11 +42,20 @@ Error too_many_groups(const StepGroups& groups) {
                      "steps: --patience N");
 }
 
+/// A plan may give way to its fallback after the recording. Adds what that needs to be recorded.
+ScriptRequest with_needs_of_fallback(ScriptRequest request) {
+  RunRequest& run = request.run;
+  if (run.policy_saved_fingerprint.empty() || !run.fallback) return request;
+  std::ranges::copy(transforms_in(run.fallback->rules), std::back_inserter(run.transforms));
+  if (recomputes(*run.fallback)) run.transforms.emplace_back("recompute");
+  return request;
+}
+
 }  // namespace
 
 ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing,
                              CodeLocator locate)
-    : request_(std::move(request)),
+    : request_(with_needs_of_fallback(std::move(request))),
       device_(device),
       progress_([this, report = std::move(progress)](const std::string& what) {
         report(fmt::format("{}: at most {} steps left", what, steps_left()));
@@ -71,20 +82,22 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
   trace.model.fingerprint = request_.fingerprint;
   trace.environment = environment_of(request_.run, device_);
   trace.gradients = "not applicable";
-  if (request_.run.policy_saved_fingerprint.empty()) choose_policy();
-  trace.policy = request_.run.policy;
-  require_disk(trace.policy, device_);
+  request_.run.policy_saved_fingerprint.empty() ? choose_policy() : use_policy(request_.run.policy);
   forget_refusals(device_);
+}
+
+void ScriptSession::use_policy(Policy policy) {
+  result_.trace.policy = request_.run.policy = std::move(policy);
+  require_disk(result_.trace.policy, device_);
 }
 
 /// Takes the fallback for a plan that was made for another run, or throws Error (input).
 void ScriptSession::choose_policy() {
-  RunRequest& run = request_.run;
+  const RunRequest& run = request_.run;
   Trace& trace = result_.trace;
-  run.policy =
-      policy_for_run(run.policy, run.fallback, run.policy_made_for,
-                     fingerprint_of_run(trace.model, trace.settings), /*trace_of_run=*/"", trace.notes);
-  trace.policy = run.policy;
+  use_policy(policy_for_run(run.policy, run.fallback, run.policy_made_for,
+                            fingerprint_of_run(trace.model, trace.settings), /*trace_of_run=*/"",
+                            trace.notes));
 }
 
 StepScript<void> ScriptSession::profile() {

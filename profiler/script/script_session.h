@@ -101,6 +101,7 @@ class ScriptSession {
   std::int64_t steps_left() const { return most_steps_ - taken_; }
 
  private:
+  void use_policy(Policy policy);
   void choose_policy();
   StepScript<void> profile();
   void note_program(const ProgramTensors& tensors);

@@ -310,8 +310,15 @@ def test_a_plan_outlives_edits_that_leave_the_step_as_it_is(
     report = report_of("run", edited, *device, "--policy", "policy.json", "-o", "offloaded.json")
     assert (report["policy"]["tensors"], report["inexact"]) == ([1], [])
     other = script(text.replace("64, 64", "64, 32").replace("64, 1", "32, 1"))
+    without_fallback = {**json.loads(path.read_text()), "fallback": None}
+    path.write_text(json.dumps({key: value for key, value in without_fallback.items() if value is not None}))
     end = offprof("run", other, *device, "--policy", "policy.json")
     assert (end.returncode, "names tensors of a run with other model" in " ".join(end.stderr.split())) == (2, True)
+    rule = {"op": "*relu*", "placement": "recompute"}
+    fallback = {"policy": {"name": "by rules", "threshold_bytes": 0, "rules": [rule]}}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "fallback": fallback}))
+    report = report_of("run", other, *device, "--policy", "policy.json", "-o", "offloaded.json")
+    assert (report["policy"]["name"], report["inexact"]) == ("by rules", [])
 
 
 def test_a_plan_for_another_program_gives_way_to_the_fallback(
