@@ -79,6 +79,7 @@ def test_a_test_beyond_its_limit_fails_by_one_byte(tmp_path: Path) -> None:
         ('device_peek_bytes="<=1GiB"', "Did you mean `device_peak_bytes`?"),
         ('device_peak_bytes="<=1QiB"', "1QiB"),
         ("", "offprof_limit needs figures by name"),
+        ('device_peak_bytes="<=+0%"', "--baseline is missing"),
         ('device_peak_bytes="<=+0%"', "Add --offprof-baselines baseline.json"),
     ],
 )
