@@ -67,6 +67,13 @@ std::vector<std::string> expand_inputs(const std::vector<std::string>& given) {
   return specs;
 }
 
+/// Resolves `--transforms`. A virtual GPU is asked what can be recomputed unless the flag says otherwise: the
+/// two steps for it take no time where nothing computes.
+void resolve_transforms(RunRequest& request) {
+  if (request.transforms.empty() && request.device.starts_with("virtual")) request.transforms = {"recompute"};
+  if (request.transforms == std::vector<std::string>{"none"}) request.transforms.clear();
+}
+
 class RunCommand : public Subcommand {
  public:
   void add_options(CLI::App& app) override {
@@ -118,8 +125,9 @@ class RunCommand : public Subcommand {
     policy_.add_to(app, "keep");
     app.add_option(
            "--transforms", request_.transforms,
-           "Also measure the cost of these transforms, so that tune and simulate can use them: all, or names "
-           "such as quantize:uint8,bits,recompute (default: those of the policy's rules)")
+           "Also measure the cost of these transforms, so that tune and simulate can use them: all, none, or "
+           "names such as quantize:uint8,bits,recompute (default: those of the policy's rules; on a virtual "
+           "GPU recompute too)")
         ->delimiter(',')
         ->type_name("NAMES");
     add_choice_option<CalibrationEffort>(
@@ -195,6 +203,7 @@ class RunCommand : public Subcommand {
     ScriptRequest script = program_.request();
     script.run = request_;
     script.run.device = device_.open_in_script(link_, script.virtual_gpu);
+    resolve_transforms(script.run);
     program_.set_assumptions(script.virtual_gpu);
     script.run.disk = disk_.request(script.run.device, request_.policy);
     script.run.settings.inputs = script.arguments;
@@ -323,6 +332,7 @@ class RunCommand : public Subcommand {
     StatusLine status = context.status_line();
     status.show("loading LibTorch");
     request_.device = device_.open(context, link_);
+    resolve_transforms(request_);
     choose_disk();
     EnginePlugin& engine = load_engine();
     fall_back_to_host(context, engine);

@@ -128,7 +128,7 @@ TEST_F(NextLines, SuggestDiffAndUpdateAfterAFailedGate) {
 }
 
 TEST_F(NextLines, OfAnErrorRecordWhatThePolicyNeeds) {
-  ASSERT_EQ(paste(run_of_qwen() + " --device virtual -o t.json --policy keep").status, 0);
+  ASSERT_EQ(paste(run_of_qwen() + " --device virtual --transforms none -o t.json").status, 0);
   ASSERT_EQ(paste(R"(echo '{"schema": "offprof.policy/1", "policy": {"name": "mine", "rules": )"
                   R"([{"placement": "recompute"}]}}' > 'my policy.json')")
                 .status,
