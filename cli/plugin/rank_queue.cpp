@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "traces/base/error.h"
@@ -13,33 +12,31 @@
 namespace offprof {
 
 RankQueue::RankQueue(std::vector<int> ranks, int world_size, std::string said)
-    : ranks_(std::move(ranks)), is_automatic_(ranks_.empty()), last_(world_size - 1), said_(std::move(said)) {
+    : ranks_(std::move(ranks)),
+      is_automatic_(ranks_.empty()),
+      follows_partners_(is_automatic_),
+      last_(world_size - 1),
+      said_(std::move(said)) {
   if (is_automatic_) ranks_.push_back(0);
 }
 
 std::optional<int> RankQueue::next() {
-  if (is_automatic_ && taken_ > 0) add_partners_of(ranks_[taken_ - 1]);
-  if (is_automatic_ && taken_ == ranks_.size() && !has(last_)) ranks_.push_back(last_);
+  if (is_automatic_) add_representatives();
   if (taken_ == ranks_.size()) return std::nullopt;
-  const int rank = ranks_[taken_++];
+  const auto place = ranks_.begin() + static_cast<std::ptrdiff_t>(taken_);
+  const auto found = std::find_if(place, ranks_.end(), [this](int rank) { return can_run(rank); });
+  if (found == ranks_.end()) throw environment_error(why_none_can_run());
+  std::rotate(place, found, found + 1);
+  ++taken_;
   tell_ranks_to_come();
-  return rank;
+  return *place;
 }
 
 void RankQueue::put_back() {
-  const int rank = ranks_[taken_ - 1];
-  int needed = 0;
-  std::ifstream(fmt::format("{}/waits-{}", said_, rank)) >> needed;
-  const std::ptrdiff_t said = things_said();
-  const auto [before, is_first] = said_when_put_back_.emplace(rank, said);
-  if (!is_first && before->second == said)
-    throw environment_error(
-        fmt::format("rank {} and rank {} each wait for an object that the other one sends", rank, needed));
-  before->second = said;
-  const auto coming = ranks_.begin() + static_cast<std::ptrdiff_t>(taken_);
-  if (const auto found = std::find(coming, ranks_.end(), needed); found != ranks_.end()) ranks_.erase(found);
-  --taken_;
-  ranks_.insert(ranks_.begin() + static_cast<std::ptrdiff_t>(taken_), needed);
+  const int rank = ranks_[--taken_];
+  Wait& wait = waits_[rank];
+  std::ifstream(fmt::format("{}/waits-{}", said_, rank)) >> wait.rank >> wait.key;
+  if (!has(wait.rank)) ranks_.push_back(wait.rank);
 }
 
 void RankQueue::tell_ranks_to_come() const {
@@ -51,14 +48,28 @@ void RankQueue::tell_ranks_to_come() const {
   }
 }
 
-std::ptrdiff_t RankQueue::things_said() const {
-  return std::distance(std::filesystem::directory_iterator(said_), std::filesystem::directory_iterator());
+bool RankQueue::can_run(int rank) const {
+  const auto wait = waits_.find(rank);
+  return wait == waits_.end() || std::filesystem::exists(said_ + "/" + wait->second.key);
 }
 
-void RankQueue::add_partners_of(int rank) {
-  std::ifstream file(fmt::format("{}/partners-{}", said_, rank));
-  for (int partner = 0; file >> partner && ranks_.size() + 1 < kMostAutomaticRanks;)
-    if (partner >= 0 && partner <= last_ && !has(partner)) ranks_.push_back(partner);
+std::string RankQueue::why_none_can_run() const {
+  const int rank = ranks_[taken_], needed = waits_.at(rank).rank;
+  const auto waits = fmt::format("rank {} waits for an object that rank {} sends, ", rank, needed);
+  if (std::find(ranks_.begin() + static_cast<std::ptrdiff_t>(taken_), ranks_.end(), needed) == ranks_.end())
+    return waits + "but that one has ended without sending it";
+  return waits + fmt::format("and that one for an object of rank {}", waits_.at(needed).rank);
+}
+
+void RankQueue::add_representatives() {
+  if (taken_ > 0 && follows_partners_) {
+    std::ifstream file(fmt::format("{}/partners-{}", said_, ranks_[taken_ - 1]));
+    for (int partner = 0; file >> partner && ranks_.size() + 1 < kMostAutomaticRanks;)
+      if (partner >= 0 && partner <= last_ && !has(partner)) ranks_.push_back(partner);
+  }
+  if (taken_ < ranks_.size()) return;
+  follows_partners_ = false;
+  if (!has(last_)) ranks_.push_back(last_);
 }
 
 bool RankQueue::has(int rank) const {

@@ -22,8 +22,8 @@ inline constexpr std::size_t kMostAutomaticRanks = 32;
 /// they are uneven. They are at most kMostAutomaticRanks.
 ///
 /// A rank may need what another one says that has not run yet, which in turn needs what the first has said:
-/// stages of a pipeline tell each other the shapes of activations and of gradients. Then it ends, the other
-/// one runs, and it begins anew.
+/// stages of a pipeline tell each other the shapes of activations and of gradients. Then it ends, others run,
+/// and it begins anew as soon as one has said what it needs.
 class RankQueue {
  public:
   /// `ranks`: those that the user names; empty: representative ones of `world_size`. In the folder `said`
@@ -31,26 +31,34 @@ class RankQueue {
   /// leaves the numbers of the ranks that are still to come.
   RankQueue(std::vector<int> ranks, int world_size, std::string said);
 
-  /// Returns the next rank, after the one before has run; nullopt: all have.
+  /// Returns the next rank, after the one before has run; nullopt: all have. Throws Error (environment) if
+  /// those that are left wait for each other.
   std::optional<int> next();
 
-  /// Puts the last rank behind the one that it waits for: it has ended with kRankWaits. Throws Error
-  /// (environment) if ranks wait for each other without saying anything.
+  /// Puts the last rank back, to run again once what it waits for has been said: it has ended with
+  /// kRankWaits.
   void put_back();
 
  private:
+  /// What a rank waits for.
+  struct Wait {
+    int rank = 0;     ///< that says it
+    std::string key;  ///< under which it says it: the name of a file
+  };
+
   void tell_ranks_to_come() const;
-  /// Returns the number of files in the folder, which grows with each thing that a rank says.
-  std::ptrdiff_t things_said() const;
-  void add_partners_of(int rank);
+  bool can_run(int rank) const;
+  std::string why_none_can_run() const;
+  void add_representatives();
   bool has(int rank) const;
 
   std::vector<int> ranks_;
   bool is_automatic_;
+  bool follows_partners_;  ///< until the last rank has been added
   int last_;
   std::string said_;
   std::size_t taken_ = 0;
-  std::map<int, std::ptrdiff_t> said_when_put_back_;  ///< by rank
+  std::map<int, Wait> waits_;  ///< by rank
 };
 
 }  // namespace offprof

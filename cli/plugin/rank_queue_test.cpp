@@ -13,6 +13,8 @@ namespace offprof {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 struct RankQueueTest : testing::Test {
   std::vector<int> ranks_of(std::vector<int> named, int world_size) const {
@@ -52,9 +54,23 @@ TEST_F(RankQueueTest, RunsALimitedNumberOfRanks) {
   EXPECT_EQ(ranks.back(), 199);
 }
 
+TEST_F(RankQueueTest, TheLastRankComesWithoutItsPartners) {
+  partners(0, "2\n");
+  partners(7, "5\n");
+  EXPECT_THAT(ranks_of({}, 8), ElementsAre(0, 2, 7));
+}
+
+TEST_F(RankQueueTest, FollowsAllStagesWhereTheLastOneSendsToTheFirst) {
+  partners(0, "1\n3\n");
+  partners(1, "0\n2\n");
+  EXPECT_THAT(ranks_of({}, 4), ElementsAre(0, 1, 3, 2));
+}
+
 struct WaitingRanksTest : RankQueueTest {
-  void waits(int rank, int needed) const {
-    std::ofstream(folder / ("waits-" + std::to_string(rank))) << needed;
+  /// The rank that the queue has given last ends, and waits for what another one says under the key.
+  void waits(RankQueue& queue, int rank, int needed, const std::string& key) const {
+    std::ofstream(folder / ("waits-" + std::to_string(rank))) << needed << " " << key;
+    queue.put_back();
   }
   void says(const std::string& key) const { std::ofstream(folder / key) << "object"; }
   std::string to_come() const {
@@ -64,13 +80,13 @@ struct WaitingRanksTest : RankQueueTest {
 };
 
 TEST_F(WaitingRanksTest, ARankBeginsAnewAfterTheOneThatItNeeds) {
-  RankQueue queue({0, 1, 2}, 3, folder.path());
+  RankQueue queue({0, 2, 1}, 3, folder.path());
   EXPECT_EQ(queue.next(), 0);
   EXPECT_EQ(to_come(), "1\n2\n");
-  waits(0, 2);
-  queue.put_back();
+  waits(queue, 0, 2, "object");
   EXPECT_EQ(queue.next(), 2);
   EXPECT_EQ(to_come(), "0\n1\n");
+  says("object");
   EXPECT_EQ(queue.next(), 0);
   EXPECT_EQ(queue.next(), 1);
   EXPECT_EQ(to_come(), "");
@@ -81,28 +97,49 @@ TEST_F(WaitingRanksTest, RanksThatWaitForEachOtherGoOnWhileTheySaySomething) {
   RankQueue queue({}, 8, folder.path());
   EXPECT_EQ(queue.next(), 0);
   says("forward");
-  waits(0, 4);
-  queue.put_back();
+  waits(queue, 0, 4, "gradient");
   EXPECT_EQ(queue.next(), 4);
   says("gradient");
-  waits(4, 0);
-  queue.put_back();
+  waits(queue, 4, 0, "loss");
   EXPECT_EQ(queue.next(), 0);
+  says("loss");
   EXPECT_EQ(queue.next(), 4);
   EXPECT_EQ(queue.next(), 7);
   EXPECT_EQ(queue.next(), std::nullopt);
 }
 
+/// Two rounds over three ranks, as of a pipeline with two stages on each: no rank begins anew in vain.
+TEST_F(WaitingRanksTest, ARankBeginsAnewOnlyWhenWhatItNeedsHasBeenSaid) {
+  RankQueue queue({0, 1, 2}, 3, folder.path());
+  for (const int rank : {0, 1, 2}) {
+    EXPECT_EQ(queue.next(), rank);
+    says("stage" + std::to_string(rank));
+    waits(queue, rank, (rank + 2) % 3, "stage" + std::to_string(rank + 2));
+  }
+  for (const int rank : {0, 1, 2}) {
+    EXPECT_EQ(queue.next(), rank);
+    says("stage" + std::to_string(rank + 3));
+  }
+  EXPECT_EQ(queue.next(), std::nullopt);
+}
+
 TEST_F(WaitingRanksTest, RanksThatSayNothingAreNotRunForEver) {
   RankQueue queue({0, 1}, 2, folder.path());
-  waits(0, 1);
-  waits(1, 0);
-  for (int turn = 0; turn < 2; ++turn) {
-    ASSERT_TRUE(queue.next().has_value());
-    queue.put_back();
-  }
   EXPECT_EQ(queue.next(), 0);
-  EXPECT_THROW(queue.put_back(), Error);
+  waits(queue, 0, 1, "a");
+  EXPECT_EQ(queue.next(), 1);
+  waits(queue, 1, 0, "b");
+  EXPECT_THAT([&] { queue.next(); },
+              ThrowsMessage<Error>(HasSubstr(
+                  "rank 1 waits for an object that rank 0 sends, and that one for an object of rank 1")));
+}
+
+TEST_F(WaitingRanksTest, AnObjectThatIsNeverSentIsNamed) {
+  RankQueue queue({0, 1}, 2, folder.path());
+  EXPECT_EQ(queue.next(), 0);
+  waits(queue, 0, 1, "a");
+  EXPECT_EQ(queue.next(), 1);
+  EXPECT_THAT([&] { queue.next(); }, ThrowsMessage<Error>(HasSubstr("has ended without sending it")));
 }
 
 }  // namespace

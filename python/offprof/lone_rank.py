@@ -19,7 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import FakeProcessGroup
 from torch.distributed import distributed_c10d
 
 from .import_hooks import after_import
@@ -33,6 +35,7 @@ _UNIQUE_ID_BYTES = 128
 # the group that send to each other (ProcessGroupNCCL).
 _KEY_OF_UNIQUE_ID = re.compile(r"(?:^|/)(?P<group>[^/]*)//cuda//(?P<communicator>.+)")
 _TWO_RANKS = re.compile(r"(\d+):(\d+)")
+_GROUP_BEING_MADE = b"being made"  # key of a group whose color is not known beforehand: runtime/nccl.cpp
 _RANK_WAITS = 75  # exit status: cli/plugin/rank_queue.h
 _TIMEOUT = datetime.timedelta(minutes=5)  # nobody waits so long
 
@@ -178,11 +181,34 @@ def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
 
     after_import("torch.distributed.rendezvous", replace_rendezvous)
     distributed_c10d._process_group_color = _noting_color(gpu, place)
+    dist.ProcessGroup.split_group = _noting_part(gpu, place)
     importlib.import_module("torch.testing._internal.distributed.fake_pg")  # registers the backend
     make_group = _noting_ranks(gpu, place, distributed_c10d._new_process_group_helper)
     distributed_c10d._new_process_group_helper = _without_gloo(make_group)
     carry_objects(_Voices(place, said))
+    _save_alone()
     _note_partners(said / f"partners-{place.rank}")
+
+
+def _save_alone() -> None:
+    """Has `torch.distributed.checkpoint` save and load what this rank has, without the plans of others: a plan that
+    rank 0 would make from all of them. The memory of this rank does not depend on it."""
+
+    def plan_alone(module: ModuleType) -> None:
+        begin = module._DistWrapper.__init__
+
+        @functools.wraps(begin)
+        def begin_alone(self: Any, group: Any, use_dist: bool, coordinator_rank: int) -> None:
+            del use_dist
+            begin(self, group, False, coordinator_rank)
+
+        module._DistWrapper.__init__ = begin_alone
+
+    def accept_a_part(module: ModuleType) -> None:
+        module._validate_global_plan = lambda *_: True
+
+    after_import("torch.distributed.checkpoint.utils", plan_alone)
+    after_import("torch.distributed.checkpoint.default_planner", accept_a_part)
 
 
 def _note_partners(file: Path) -> None:
@@ -232,13 +258,42 @@ def _noting_color(gpu: VirtualGpu, place: RankPlace) -> Callable[[list[int]], in
     return color
 
 
+def _noting_part(gpu: VirtualGpu, place: RankPlace) -> Callable[..., Any]:
+    """Returns the method that splits a part off a process group, which first tells the GPU the size of the part: C++
+    computes its color. `init_device_mesh` calls it if the job's group was made for a device.
+
+    The `fake` backend, in place of gloo, cannot be split: the part gets one of its own."""
+    split = dist.ProcessGroup.split_group
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+
+    @functools.wraps(split)
+    def split_off(whole: dist.ProcessGroup, ranks: list[int], *arguments: Any, **options: Any) -> Any:
+        of_job = dist.get_process_group_ranks(whole)
+        gpu.note_group(_GROUP_BEING_MADE, len(ranks), place.nodes_of([of_job[rank] for rank in ranks]))
+        if cpu not in whole._device_types:
+            return split(whole, ranks, *arguments, **options)
+        on_gpu = dist.ProcessGroup(distributed_c10d._get_default_store(), whole.rank(), whole.size())
+        on_gpu._set_default_backend(dist.ProcessGroup.BackendType.NCCL)
+        on_gpu._register_backend(cuda, dist.ProcessGroup.BackendType.NCCL, whole._get_backend(cuda))
+        part = split(on_gpu, ranks, *arguments, **options)
+        if part is not None:
+            name, description = part.group_name, part.group_desc  # each backend keeps them
+            fake = FakeProcessGroup._create_internal(part.rank(), part.size())
+            part._register_backend(cpu, dist.ProcessGroup.BackendType.CUSTOM, fake)
+            part._set_group_name(name)
+            part._set_group_desc(description)
+        return part
+
+    return split_off
+
+
 def _noting_ranks(gpu: VirtualGpu, place: RankPlace, make_group: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function that makes a process group, which first tells the GPU its size: PyTorch 2.15 computes the
     color of a part that it splits off where Python does not see it."""
 
     @functools.wraps(make_group)
     def make(group_size: int, group_rank: int, ranks: list[int], *arguments: Any, **options: Any) -> Any:
-        gpu.note_group(b"being made", group_size, place.nodes_of(ranks or list(range(place.world_size))))
+        gpu.note_group(_GROUP_BEING_MADE, group_size, place.nodes_of(ranks or list(range(place.world_size))))
         return make_group(group_size, group_rank, ranks, *arguments, **options)
 
     return make
@@ -284,7 +339,7 @@ class _Voices:
             return (self._folder / key).read_bytes()
         except FileNotFoundError:
             if rank in self._ranks_to_come():
-                self._wait_for(rank)
+                self._wait_for(rank, key)
             raise RuntimeError(
                 f"rank {self._place.rank} runs alone and needs an object that rank {rank} sends: "
                 f"run that one in the same command, and those that it needs: --rank {rank},{self._place.rank}, or "
@@ -295,8 +350,8 @@ class _Voices:
         """Returns the ranks that the command runs after this one (cli/plugin/rank_queue.h)."""
         return [int(rank) for rank in (self._folder / "to-come").read_text().split()]
 
-    def _wait_for(self, rank: int) -> NoReturn:
-        (self._folder / f"waits-{self._place.rank}").write_text(str(rank))
+    def _wait_for(self, rank: int, key: str) -> NoReturn:
+        (self._folder / f"waits-{self._place.rank}").write_text(f"{rank} {key}")
         print(
             f"offprof: rank {self._place.rank} needs an object that rank {rank} sends, and begins anew after that one",
             file=sys.stderr,

@@ -197,6 +197,64 @@ def test_groups_are_split_off_with_their_own_size(execute: Exec) -> None:
     assert done.of_rank(3)["communicators"] == 2
 
 
+@pytest.mark.parametrize("backend", ["nccl", "cpu:gloo,cuda:nccl"])
+def test_groups_of_a_mesh_have_their_own_size(execute: Exec, backend: str) -> None:
+    done = execute(
+        "--world-size",
+        8,
+        "--nodes",
+        2,
+        "--rank",
+        5,
+        script=f"""
+        import os, torch
+        import torch.distributed as dist
+        from torch.distributed.device_mesh import init_device_mesh
+
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("{backend}", device_id=device)  # so that the mesh splits the group
+        group = init_device_mesh("cuda", (2, 4), mesh_dim_names=("replicate", "shard")).get_group("shard")
+        gathered = torch.empty(4 * 1000, device=device)
+        dist.all_gather_into_tensor(gathered, torch.empty(1000, device=device), group=group)
+        if "gloo" in "{backend}":
+            dist.all_reduce(torch.ones(1), group=group)
+        print(dist.get_world_size(group), dist.get_rank(group))
+        dist.destroy_process_group()
+        """,
+    )
+    assert done.status == 0, done.err
+    assert done.out == "4 1\n"
+    assert done.collectives(5)["all_gather"]["bytes"] == 4 * 4000
+    assert done.of_rank(5)["communicators"] == 3
+
+
+def test_a_rank_saves_and_loads_its_part_of_a_checkpoint(execute: Exec, tmp_path: Path) -> None:
+    done = execute(
+        "--world-size",
+        2,
+        "--rank",
+        "0,1",
+        script=f"""
+        import os, torch
+        import torch.distributed as dist
+        import torch.distributed.checkpoint as checkpoint
+        from torch.distributed.fsdp import fully_shard
+
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+        model = torch.nn.Linear(64, 64).cuda()
+        fully_shard(model)
+        folder = "{tmp_path}/saved"
+        checkpoint.save({{"model": model.state_dict()}}, checkpoint_id=folder)
+        checkpoint.load({{"model": model.state_dict()}}, checkpoint_id=folder)
+        print(dist.get_rank(), len(os.listdir(folder)) > 0)
+        dist.destroy_process_group()
+        """,
+    )
+    assert done.status == 0, done.err
+    assert sorted(done.out.splitlines()) == ["0 True", "1 True"]
+
+
 def test_tensors_on_the_processor_are_gathered_too(execute: Exec) -> None:
     done = execute(
         "--world-size",

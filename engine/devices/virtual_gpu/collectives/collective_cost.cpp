@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "traces/base/whole_number.h"
@@ -62,15 +63,7 @@ double shortest_us(double traffic, const Bandwidths& bandwidths, bool has_nvlink
 
 /// Returns the steps of a ring.
 int steps_of(Collective collective, int ranks) {
-  switch (collective) {
-    case Collective::kAllReduce:
-      return 2 * (ranks - 1);
-    case Collective::kSend:
-    case Collective::kReceive:
-      return 1;
-    default:
-      return ranks - 1;
-  }
+  return (collective == Collective::kAllReduce ? 2 : 1) * (ranks - 1);
 }
 
 /// Returns the share of the message that crosses each link.
@@ -81,10 +74,26 @@ double traffic_of(Collective collective, int ranks) {
       return 2 * others;
     case Collective::kAllGather:
     case Collective::kReduceScatter:
-    case Collective::kAllToAll:
       return others;
     default:
       return 1;
+  }
+}
+
+/// Returns the messages of a rank in a collective that consists of them, or nullopt.
+std::optional<Messages> messages_of(Collective collective, Bytes bytes, GroupShape group) {
+  switch (collective) {
+    case Collective::kAllToAll: {
+      const int ranks_of_node = (group.ranks + group.nodes - 1) / group.nodes;
+      const int in_node = ranks_of_node - 1, between_nodes = group.ranks - ranks_of_node;
+      return Messages{in_node, between_nodes, bytes / group.ranks * in_node,
+                      bytes / group.ranks * between_nodes};
+    }
+    case Collective::kSend:
+    case Collective::kReceive:
+      return group.nodes <= 1 ? Messages{1, 0, bytes, 0} : Messages{0, 1, 0, bytes};
+    default:
+      return std::nullopt;
   }
 }
 
@@ -152,12 +161,35 @@ double CollectiveCost::tree_us(double bytes, GroupShape group) const {
   return shortest_us(2 * bytes, bandwidths, cluster_.has_nvlink, latency_of);
 }
 
+Nanoseconds CollectiveCost::whole(double ns) const {
+  return std::clamp(to_whole(std::ceil(ns)), shortest_ns_, std::max(shortest_ns_, kLongestMeasured));
+}
+
+Nanoseconds CollectiveCost::time_of(const Messages& messages, GroupShape group) const {
+  const int ranks_of_node = std::max(1, group.ranks / group.nodes);
+  const double network = cluster_.card_bytes_per_second * std::min(1.0, 1.0 * cluster_.cards / ranks_of_node);
+  const auto us_of = [&](std::size_t protocol) {
+    const Latency& latency = kRing.at(protocol);
+    const std::array<double, kProtocols> shares = {kRingLlShare, kLl128Share, 1};
+    const auto transfer_us = [&](Bytes bytes, double bandwidth) {
+      double reached = shares.at(protocol) * bandwidth;
+      if (protocol == kLl) reached = std::min(reached, most_of_ll(group));
+      return static_cast<double>(bytes) / reached * kUsPerSecond;
+    };
+    return latency.base + messages.in_node * step_in_node(latency, cluster_.has_nvlink) +
+           messages.between_nodes * latency.network_step +
+           std::max(transfer_us(messages.in_node_bytes, cluster_.bus_bytes_per_second),
+                    transfer_us(messages.between_nodes_bytes, network));
+  };
+  double us = std::min(us_of(kLl), us_of(kSimple));
+  if (cluster_.has_nvlink) us = std::min(us, us_of(kLl128));
+  return whole(us * kNsPerUs);
+}
+
 Nanoseconds CollectiveCost::time_of(Collective collective, Bytes bytes, GroupShape group) const {
   const auto size = static_cast<double>(bytes);
-  const auto whole = [this](double ns) {
-    return std::clamp(to_whole(std::ceil(ns)), shortest_ns_, std::max(shortest_ns_, kLongestMeasured));
-  };
   if (group.ranks <= 1) return whole(2 * size / copy_bytes_per_ns_);
+  if (const auto messages = messages_of(collective, bytes, group)) return time_of(*messages, group);
   double us = ring_us(collective, size, group);
   if (collective == Collective::kAllReduce) {
     us = std::min(us, tree_us(size, group));

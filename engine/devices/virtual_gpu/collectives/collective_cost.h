@@ -34,6 +34,12 @@ struct GroupShape {
   bool operator==(const GroupShape&) const = default;
 };
 
+/// Messages that one rank sends to others at once, or receives.
+struct Messages {
+  int in_node = 0, between_nodes = 0;                ///< their number
+  Bytes in_node_bytes = 0, between_nodes_bytes = 0;  ///< of all of them
+};
+
 /// Model of the durations of collectives, by the algorithms and protocols that NCCL chooses from:
 ///
 ///     time = min over algorithms and protocols of  latency + bytes / bandwidth
@@ -43,17 +49,23 @@ struct GroupShape {
 /// 2 (n - 1); a tree, which all-reduces have, 2 (ranks of a node - 1) steps in the node and
 /// 2 log2(nodes) between nodes. Each step takes a latency by the protocol (LL, LL128, Simple) and the link.
 /// The share of the message that crosses a link is that of nccl-tests' bus bandwidth (doc/PERFORMANCE.md):
-/// 2 (n - 1) / n for an all-reduce, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for the
-/// others. LL and LL128 reach a part of the bandwidth of Simple, which the cluster has. Switches with SHARP
-/// have a third algorithm for all-reduces within a node. Times are for ranking; nothing else depends on them.
+/// 2 (n - 1) / n for an all-reduce, (n - 1) / n for all-gather and reduce-scatter, 1 for the others. Sends
+/// and receives that run at once, of which an all-to-all consists, are no ring: each message takes a step,
+/// those between nodes go through the rank's own network card, and those within the node beside them. LL and
+/// LL128 reach a part of the bandwidth of Simple, which the cluster has. Switches with SHARP have a third
+/// algorithm for all-reduces within a node. Times are for ranking; nothing else depends on them.
 class CollectiveCost {
  public:
   CollectiveCost(const DeviceProfile& card, ClusterProfile cluster);
 
   /// Returns the duration of one collective. `bytes` is the message as nccl-tests counts it: the whole buffer
   /// of all-reduce, broadcast and reduce, the gathered output of all-gather, the whole input of
-  /// reduce-scatter and all-to-all, and the message of send and receive.
+  /// reduce-scatter and all-to-all, and the message of send and receive, which is between nodes if the group
+  /// is on several.
   Nanoseconds time_of(Collective collective, Bytes bytes, GroupShape group) const;
+
+  /// Returns the duration of messages of a rank of such a group.
+  Nanoseconds time_of(const Messages& messages, GroupShape group) const;
 
   /// Returns the range of real over modelled durations in such a group.
   CollectiveRange range_of(GroupShape group) const;
@@ -61,6 +73,7 @@ class CollectiveCost {
  private:
   double ring_us(Collective collective, double bytes, GroupShape group) const;
   double tree_us(double bytes, GroupShape group) const;
+  Nanoseconds whole(double ns) const;
   double bus_bandwidth_of(GroupShape group) const;
   double most_of_ll(GroupShape group) const;
 

@@ -76,6 +76,26 @@ TEST(CollectiveCost, OneRankOfEachNodeHasOneNetworkCard) {
   EXPECT_NEAR(bus_bandwidth(h200, Collective::kReduceScatter, 8 * kGiB, kWhole, 63.0 / 64), 360, 10);
 }
 
+// Each rank has one network card of 47 GB/s, through which 56 of 64 parts go, and no ring shares the cards of
+// a node.
+TEST(CollectiveCost, AnAllToAllBetweenNodesIsAsFastAsTheCardOfARank) {
+  const CollectiveCost h200 = usual_cost("h200");
+  constexpr GroupShape kWhole{.ranks = 64, .nodes = 8};
+  EXPECT_NEAR(bus_bandwidth(h200, Collective::kAllToAll, 8 * kGiB, kWhole, 56.0 / 64), 47, 1);
+  EXPECT_NEAR(bus_bandwidth(h200, Collective::kAllToAll, 8 * kGiB, {.ranks = 8}, 7.0 / 8), 360, 10);
+}
+
+TEST(CollectiveCost, MessagesAtOnceTakeOneLatencyAndAStepEach) {
+  const CollectiveCost h200 = usual_cost("h200");
+  constexpr GroupShape kNode{.ranks = 8}, kTwoNodes{.ranks = 16, .nodes = 2};
+  EXPECT_EQ(h200.time_of(Messages{.in_node = 7}, kNode), h200.time_of(Collective::kAllToAll, 0, kNode));
+  EXPECT_EQ(h200.time_of(Messages{.in_node = 7}, kNode), 6'600 + 7 * 600);
+  const Messages both{.in_node = 1, .between_nodes = 1, .in_node_bytes = kGiB, .between_nodes_bytes = kGiB};
+  const Messages slower{.between_nodes = 1, .between_nodes_bytes = kGiB};
+  EXPECT_NEAR(static_cast<double>(h200.time_of(both, kTwoNodes)),
+              static_cast<double>(h200.time_of(slower, kTwoNodes)), 4'000);  // a step more
+}
+
 // Four HDR cards a node reached 95 GB/s in a ring (NVIDIA/nccl-tests issue 252).
 TEST(CollectiveCost, NodesShareTheirNetworkCards) {
   ClusterProfile cluster = load_cluster("dgx-a100");

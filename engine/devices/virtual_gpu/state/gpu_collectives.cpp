@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -61,6 +62,17 @@ std::string_view kernel_of(Collective collective) {
       "ncclDevKernel_Broadcast", "ncclDevKernel_Reduce",    "ncclDevKernel_SendRecv",
       "ncclDevKernel_SendRecv",  "ncclDevKernel_SendRecv"};
   return kKernels.at(static_cast<std::size_t>(collective));
+}
+
+bool is_message(const CollectiveCall& call) {
+  return call.collective == Collective::kSend || call.collective == Collective::kReceive;
+}
+
+/// Returns the time of a group of calls: sends and receives run at once, collectives one after the other.
+Nanoseconds sum_of(const std::array<Nanoseconds, kCollectives>& times) {
+  const Nanoseconds sends = times.at(static_cast<std::size_t>(Collective::kSend));
+  const Nanoseconds receives = times.at(static_cast<std::size_t>(Collective::kReceive));
+  return std::accumulate(times.begin(), times.end(), -std::min(sends, receives));
 }
 
 const char* bytes_at(const void* address) {
@@ -182,7 +194,8 @@ GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
   const GpuLock lock(state_.mutex);
   if (!state_.time.has_stream(stream)) return GpuStatus::kInvalidHandle;
   if (calls.empty()) return GpuStatus::kOk;
-  const Nanoseconds duration = sum_times(communicator, calls);
+  const CollectiveTimes times = times_of(communicator, calls);
+  const Nanoseconds duration = sum_of(times);
   kernels_.run_for(stream, kernel_of(calls.front().collective), duration);
   state_.time.note_collective(stream, duration);
   const auto is_all_reduce = [](const CollectiveCall& call) {
@@ -193,11 +206,12 @@ GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
     CollectiveCount& count = counts_.at(static_cast<std::size_t>(call.collective));
     ++count.calls;
     count.bytes += call.bytes;
-    const Nanoseconds time = cost_->time_of(call.collective, call.bytes, communicator.group);
-    const CollectiveRange range = cost_->range_of(communicator.group);
-    count.time_ns += time;
-    count.range.low_ns += to_whole(range.low * static_cast<double>(time));
-    count.range.high_ns += to_whole(range.high * static_cast<double>(time));
+  }
+  const CollectiveRange range = cost_->range_of(communicator.group);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    counts_.at(i).time_ns += times.at(i);
+    counts_.at(i).range.low_ns += to_whole(range.low * static_cast<double>(times.at(i)));
+    counts_.at(i).range.high_ns += to_whole(range.high * static_cast<double>(times.at(i)));
   }
   if (talks_.contains(&communicator) && !state_.functional_mode) return talk(communicator, calls, site);
   for (const CollectiveCall& call : calls) carry_values(stream, communicator, call);
@@ -219,19 +233,45 @@ GpuStatus GpuCollectives::talk(const Communicator& communicator, std::span<const
 Nanoseconds GpuCollectives::time_of(const Communicator& communicator,
                                     std::span<const CollectiveCall> calls) const {
   const GpuLock lock(state_.mutex);
-  return sum_times(communicator, calls);
+  return sum_of(times_of(communicator, calls));
 }
 
-Nanoseconds GpuCollectives::sum_times(const Communicator& communicator,
-                                      std::span<const CollectiveCall> calls) const {
-  Nanoseconds collectives = 0, sends = 0, receives = 0;
+GpuCollectives::CollectiveTimes GpuCollectives::times_of(const Communicator& communicator,
+                                                         std::span<const CollectiveCall> calls) const {
+  CollectiveTimes times{};
+  for (const CollectiveCall& call : calls)
+    if (!is_message(call))
+      times.at(static_cast<std::size_t>(call.collective)) +=
+          cost_->time_of(call.collective, call.bytes, communicator.group);
+  for (const Collective direction : {Collective::kSend, Collective::kReceive})
+    times.at(static_cast<std::size_t>(direction)) = time_of_messages(communicator, calls, direction);
+  return times;
+}
+
+/// Returns the time of the messages in one direction, which run at once.
+Nanoseconds GpuCollectives::time_of_messages(const Communicator& communicator,
+                                             std::span<const CollectiveCall> calls,
+                                             Collective direction) const {
+  const GroupShape group = communicator.group;
+  const int ranks_of_node = (group.ranks + group.nodes - 1) / group.nodes;
+  Messages messages;
+  Bytes to_itself = 0;
   for (const CollectiveCall& call : calls) {
-    Nanoseconds& sum = call.collective == Collective::kSend      ? sends
-                       : call.collective == Collective::kReceive ? receives
-                                                                 : collectives;
-    sum += cost_->time_of(call.collective, call.bytes, communicator.group);
+    if (call.collective != direction) continue;
+    if (call.root == communicator.rank) {
+      to_itself += call.bytes;
+    } else if (call.root / ranks_of_node == communicator.rank / ranks_of_node) {
+      ++messages.in_node;
+      messages.in_node_bytes += call.bytes;
+    } else {
+      ++messages.between_nodes;
+      messages.between_nodes_bytes += call.bytes;
+    }
   }
-  return collectives + std::max(sends, receives);
+  Nanoseconds time = 0;
+  if (to_itself > 0) time = cost_->time_of(direction, to_itself, {.ranks = 1});
+  if (messages.in_node + messages.between_nodes > 0) time = std::max(time, cost_->time_of(messages, group));
+  return time;
 }
 
 void GpuCollectives::carry_values(StreamId stream, const Communicator& communicator,

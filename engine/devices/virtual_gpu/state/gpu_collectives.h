@@ -74,13 +74,17 @@ class GpuCollectives {
   void restart();
 
  private:
+  using CollectiveTimes = std::array<Nanoseconds, kCollectives>;  ///< by Collective
+
   void await_watchdogs(std::unique_lock<std::mutex>& lock);
   void begin_collective();
   void gather_broadcasts(StreamId stream, std::span<const CollectiveCall> calls);
   void carry_values(StreamId stream, const Communicator& communicator, const CollectiveCall& call);
   void move(StreamId stream, void* to, const void* from, Bytes bytes);
   void reduce(StreamId stream, const Communicator& communicator, const CollectiveCall& call, Bytes bytes);
-  Nanoseconds sum_times(const Communicator& communicator, std::span<const CollectiveCall> calls) const;
+  CollectiveTimes times_of(const Communicator& communicator, std::span<const CollectiveCall> calls) const;
+  Nanoseconds time_of_messages(const Communicator& communicator, std::span<const CollectiveCall> calls,
+                               Collective direction) const;
 
   ExecutionState& state_;
   GpuKernels& kernels_;

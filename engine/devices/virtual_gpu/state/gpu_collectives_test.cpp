@@ -158,10 +158,23 @@ TEST_F(GpuCollectivesTest, ACollectiveIsAKernelWithTheTimeOfTheModel) {
 }
 
 TEST_F(GpuCollectivesTest, SendsAndReceivesOfAGroupRunAtTheSameTime) {
-  const std::vector<CollectiveCall> both = {{.collective = Collective::kSend, .bytes = kGiB},
-                                            {.collective = Collective::kReceive, .bytes = kGiB}};
+  const int peer = communicator->rank + 1;
+  const std::vector<CollectiveCall> both = {
+      {.collective = Collective::kSend, .bytes = kGiB, .root = peer},
+      {.collective = Collective::kReceive, .bytes = kGiB, .root = peer}};
   EXPECT_EQ(gpu.collectives().time_of(*communicator, both),
             gpu.collectives().time_of(*communicator, std::span(both).first(1)));
+}
+
+TEST_F(GpuCollectivesTest, AMessageTakesTheTimeOfTheLinkToItsPeer) {
+  const auto time_to = [&](int peer) {
+    const std::vector<CollectiveCall> send = {{.collective = Collective::kSend, .bytes = kGiB, .root = peer}};
+    return static_cast<double>(gpu.collectives().time_of(*communicator, send));
+  };
+  const int rank = communicator->rank, in_node = rank % (kRanks / 2) == 0 ? rank + 1 : rank - 1;
+  EXPECT_NEAR(time_to(in_node), kGiB / 360.0, 1e5);
+  EXPECT_NEAR(time_to((rank + kRanks / 2) % kRanks), kGiB / 47.0, 1e6);
+  EXPECT_LT(time_to(rank), kGiB / 1000.0);  // a copy
 }
 
 TEST_F(GpuCollectivesTest, CountsTheMostCommunicatorsAtOneTime) {
