@@ -40,7 +40,7 @@ class RankQueue {
   void put_back();
 
  private:
-  /// What a rank waits for.
+  /// An object that a rank waits for.
   struct Wait {
     int rank = 0;     ///< that says it
     std::string key;  ///< under which it says it: the name of a file

@@ -121,6 +121,8 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
                     "that depend on them may differ on a real GPU",
                     fmt::join(process.value_reads, ", ")));
   }
+  if (const std::string mismatch = mismatch_warning(process.collectives); !mismatch.empty())
+    remarks.push_back(": " + mismatch);
   for (const std::string& note : process.notes) remarks.push_back(": " + note);
   const std::string subject =
       process.rank ? fmt::format("rank {}", *process.rank) : fmt::format("process {}", process.pid);
@@ -135,8 +137,12 @@ std::string remarks_on_failure(const ExecReport& report, const Page& page) {
   std::string text;
   if (const std::optional<int> rank = report.processes.back().rank)
     text += warning(
-        fmt::format("rank {}, the last one that ran, ended with status {}: its figures are those until then",
-                    *rank, report.exit_status),
+        report.world_size
+            ? fmt::format(
+                  "rank {}, the last one that ran, ended with status {}: its figures are those until then",
+                  *rank, report.exit_status)
+            : fmt::format("the command ended with status {}: the figures of ranks are those until then",
+                          report.exit_status),
         page);
   if (std::ranges::any_of(report.processes, [](const auto& process) { return !process.value_reads.empty(); }))
     text += warning(

@@ -81,6 +81,20 @@ TEST(ExecReport, SaysThatAFailedRanksFiguresAreThoseUntilThen) {
       HasSubstr("rank 3, the last one that ran, ended with status 1: its figures are those until then"));
 }
 
+TEST(ExecReport, TheStatusOfALauncherIsNotThatOfARank) {
+  ExecReport report = report_of({parse_process_report(kRank, "8.json")});
+  report.exit_status = 1;
+  EXPECT_THAT(unwrapped(to_text(report, Page{})),
+              HasSubstr("the command ended with status 1: the figures of ranks are those until then"));
+}
+
+TEST(ExecReport, WarnsOfCollectivesThatDoNotMatch) {
+  ExecReport report = report_of({parse_process_report(kRank, "8.json")});
+  report.processes.front().collectives.mismatch = "rank 1 calls a, and rank 0 calls b";
+  EXPECT_THAT(unwrapped(to_text(report, Page{})),
+              HasSubstr("rank 3: rank 1 calls a, and rank 0 calls b: if all ranks ran, they would wait"));
+}
+
 TEST(ExecReport, NamesTheAssumptionWhereAProgramFailedThatReadZeros) {
   ExecReport report = report_of({parse_process_report(kEnded, "7.json")});
   EXPECT_THAT(to_text(report, Page{}), Not(HasSubstr("--assume")));

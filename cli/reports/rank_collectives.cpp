@@ -22,6 +22,7 @@ RankCollectives parse_collectives(const JsonValue& report) {
     collectives.communicators = communicators->as_integer();
   if (const auto exposed = report.find("exposed_collectives_ns"))
     collectives.exposed_ns = exposed->as_integer();
+  if (const auto mismatch = report.find("mismatch")) collectives.mismatch = mismatch->as_string();
   const auto list = report.find("collectives");
   for (std::size_t i = 0; list && i < list->size(); ++i) {
     const JsonValue entry = list->element(i);
@@ -33,6 +34,11 @@ RankCollectives parse_collectives(const JsonValue& report) {
          .range = {entry.at("least_time_ns").as_integer(), entry.at("most_time_ns").as_integer()}});
   }
   return collectives;
+}
+
+std::string mismatch_warning(const RankCollectives& collectives) {
+  if (collectives.mismatch.empty()) return {};
+  return collectives.mismatch + ": if all ranks ran, they would wait for each other";
 }
 
 NcclMemory estimate_nccl_memory(std::int64_t communicators) {
@@ -77,6 +83,7 @@ nlohmann::ordered_json to_json(const RankCollectives& collectives) {
   return {{"communicators", collectives.communicators},
           {"exposed_collectives_ns", collectives.exposed_ns},
           {"estimated_nccl_bytes", {nccl.least, nccl.most}},
+          {"mismatch", collectives.mismatch},
           {"collectives", std::move(list)}};
 }
 

@@ -27,11 +27,15 @@ struct RankCollectives {
   std::int64_t communicators = 0;  ///< of NCCL: the most at one time
   Nanoseconds exposed_ns = 0;      ///< the compute stream ran collectives or waited for them
   std::vector<CollectiveSum> sums{};
+  std::string mismatch{};  ///< a collective that differs from that of a rank which ran before; empty: none
 };
 
 /// Reads what the Python package writes of the virtual GPU's collectives. Members that are missing are 0.
 /// Throws Error (input) if they are of another type.
 RankCollectives parse_collectives(const JsonValue& report);
+
+/// Returns a warning of the mismatch; empty if there is none.
+std::string mismatch_warning(const RankCollectives& collectives);
 
 /// Estimated range of the memory that NCCL takes beside PyTorch's allocator.
 struct NcclMemory {

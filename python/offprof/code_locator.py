@@ -74,6 +74,18 @@ class CodeLocator:
         return known[0]
 
 
+def call_site() -> str:
+    """Returns the whole path and the line, `FILE:LINE`, of the innermost frame of this thread that is neither torch's nor
+    this package's; `backward` if there is none, as on autograd's threads."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_SKIPPED_FOLDERS):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "backward"
+
+
 def _short(file: str) -> str:
     """Returns a file's path below the innermost folder that Python imports from; else the whole path."""
     if file.startswith("<"):

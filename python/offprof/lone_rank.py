@@ -24,6 +24,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import FakeProcessGroup
 from torch.distributed import distributed_c10d
 
+from .code_locator import call_site
 from .import_hooks import after_import
 from .object_collectives import carry_objects
 from .ranks import RankPlace
@@ -45,6 +46,9 @@ class LoneStore(dist.Store):
     all of them have come.
 
     Threads of ProcessGroupNCCL call it too. Keep a reference as long as the process uses the store.
+
+    Attributes:
+        ranks_being_connected: ranks of the group that is being made, which torch does not list yet.
     """
 
     def __init__(self, gpu: VirtualGpu, place: RankPlace) -> None:
@@ -52,6 +56,7 @@ class LoneStore(dist.Store):
         super().__init__()
         self._gpu = gpu
         self._place = place
+        self.ranks_being_connected: list[int] = []
         self._values: dict[str, bytes] = {}
         self._lock = threading.Lock()
 
@@ -76,7 +81,7 @@ class LoneStore(dist.Store):
         if value is None:
             raise RuntimeError(
                 f"rank {self._place.rank} runs alone, and the value of {key!r} comes from another rank: "
-                "run all ranks, with torchrun"
+                "run all ranks at once: offprof exec -- torchrun --nproc-per-node RANKS PROGRAM"
             )
         self._note_group(key, value)
         return value
@@ -142,12 +147,12 @@ class LoneStore(dist.Store):
         found = _KEY_OF_UNIQUE_ID.search(key)
         if found is None or len(value) != _UNIQUE_ID_BYTES:
             return
-        ranks = _ranks_of_group(found["group"])
+        ranks = _ranks_of_group(found["group"]) or self.ranks_being_connected
         pair = _TWO_RANKS.fullmatch(found["communicator"])
         if pair is not None and ranks:
             ranks = [ranks[int(member)] for member in pair.groups()]
         if ranks:
-            self._gpu.note_group(value, len(ranks), self._place.nodes_of(ranks))
+            self._gpu.note_group(value, len(ranks), self._place.nodes_of(ranks), key)
 
 
 def _ranks_of_group(name: str) -> list[int]:
@@ -183,8 +188,9 @@ def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
     distributed_c10d._process_group_color = _noting_color(gpu, place)
     dist.ProcessGroup.split_group = _noting_part(gpu, place)
     importlib.import_module("torch.testing._internal.distributed.fake_pg")  # registers the backend
-    make_group = _noting_ranks(gpu, place, distributed_c10d._new_process_group_helper)
+    make_group = _noting_ranks(gpu, place, store, distributed_c10d._new_process_group_helper)
     distributed_c10d._new_process_group_helper = _without_gloo(make_group)
+    gpu.exchange_with_peers(said, 0, call_site)
     carry_objects(_Voices(place, said))
     _save_alone()
     _note_partners(said / f"partners-{place.rank}")
@@ -205,7 +211,7 @@ def _save_alone() -> None:
         module._DistWrapper.__init__ = begin_alone
 
     def accept_a_part(module: ModuleType) -> None:
-        module._validate_global_plan = lambda *_: True
+        vars(module)["_validate_global_plan"] = lambda *_: True
 
     after_import("torch.distributed.checkpoint.utils", plan_alone)
     after_import("torch.distributed.checkpoint.default_planner", accept_a_part)
@@ -287,13 +293,17 @@ def _noting_part(gpu: VirtualGpu, place: RankPlace) -> Callable[..., Any]:
     return split_off
 
 
-def _noting_ranks(gpu: VirtualGpu, place: RankPlace, make_group: Callable[..., Any]) -> Callable[..., Any]:
+def _noting_ranks(
+    gpu: VirtualGpu, place: RankPlace, store: LoneStore, make_group: Callable[..., Any]
+) -> Callable[..., Any]:
     """Returns the function that makes a process group, which first tells the GPU its size: PyTorch 2.15 computes the
-    color of a part that it splits off where Python does not see it."""
+    color of a part that it splits off where Python does not see it. The store needs the ranks of a group that is
+    connected at once."""
 
     @functools.wraps(make_group)
     def make(group_size: int, group_rank: int, ranks: list[int], *arguments: Any, **options: Any) -> Any:
-        gpu.note_group(_GROUP_BEING_MADE, group_size, place.nodes_of(ranks or list(range(place.world_size))))
+        store.ranks_being_connected = list(ranks) or list(range(place.world_size))
+        gpu.note_group(_GROUP_BEING_MADE, group_size, place.nodes_of(store.ranks_being_connected))
         return make_group(group_size, group_rank, ranks, *arguments, **options)
 
     return make

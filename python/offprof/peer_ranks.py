@@ -6,26 +6,29 @@ Python objects reach the other ranks through the store of `torch.distributed`. I
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
+import signal
+import threading
+import time
 from pathlib import Path
-from types import FrameType
 
-import torch
 from torch.distributed import distributed_c10d
 
+from .code_locator import call_site
 from .errors import InputError
 from .object_collectives import carry_objects
+from .ranks import RankPlace
 from .virtual_gpu import VirtualGpu
 
 # Seconds for which a rank waits for a value of another one.
 PATIENCE_VARIABLE = "OFFPROF_PEER_TIMEOUT"
 _PATIENCE_S = 300
-_TORCH = os.path.dirname(torch.__file__) + os.sep
+_LONGEST_PAUSE_S = 0.02  # between looks into the store
 
 
-def talk_to_peers(gpu: VirtualGpu, folder: Path) -> None:
-    """Lets collectives of objects and of small tensors of this process reach the other ranks.
+def talk_to_peers(gpu: VirtualGpu, place: RankPlace, folder: Path) -> None:
+    """Lets collectives of objects and of small tensors of this process, which is a rank, reach the other ranks.
 
     `folder` is the same for all ranks. Raises InputError if the variable OFFPROF_PEER_TIMEOUT is no whole number of
     seconds.
@@ -33,23 +36,35 @@ def talk_to_peers(gpu: VirtualGpu, folder: Path) -> None:
     text = os.environ.get(PATIENCE_VARIABLE, str(_PATIENCE_S))
     if not text.isdecimal() or int(text) == 0:
         raise InputError(f"{PATIENCE_VARIABLE}={text} is not a whole number of seconds", "Give 1 or more.")
-    gpu.exchange_with_peers(folder, int(text), _call_site)
-    carry_objects(_StoreVoices())
+    gpu.exchange_with_peers(folder, int(text), call_site, _file_of_signals())
+    carry_objects(_StoreVoices(place.rank, folder, int(text)))
 
 
-def _call_site() -> str:
-    """Returns the file and line of the innermost frame of this thread that is not torch's."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_TORCH) and os.path.dirname(file) != os.path.dirname(__file__):
-            return f"{file}:{frame.f_lineno}"
-        frame = frame.f_back
-    return "backward"  # of autograd, on a thread of its own
+def _file_of_signals() -> int:
+    """Returns a file that is not blocking, to which Python writes the numbers of signals that it has a handler for: the
+    handlers themselves run only after a wait for another rank. -1 outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return -1
+    come, told = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    os.register_at_fork(after_in_child=_forget_signals)  # those of workers are not this process's
+    return come
+
+
+def _forget_signals() -> None:
+    with contextlib.suppress(ValueError):  # forked by another thread than the main one
+        signal.set_wakeup_fd(-1)
 
 
 class _StoreVoices:
     """What ranks say goes through the store by which they found each other."""
+
+    def __init__(self, rank: int, folder: Path, patience_s: int) -> None:
+        """Writes this process's number into the folder, where the other ranks find it."""
+        self._rank = rank
+        self._folder = folder
+        self._patience_s = patience_s
+        self._process_of(rank).write_text(str(os.getpid()))
 
     @property
     def is_alone(self) -> bool:
@@ -61,10 +76,35 @@ class _StoreVoices:
         _store().set(_key(key), value)
 
     def hear(self, key: str, rank: int) -> bytes:
-        """Waits until the value is in the store. Raises DistStoreError if it does not come in time."""
-        del rank
+        """Waits until the value is in the store. Raises RuntimeError if it does not come in time, or if the process
+        of that rank has ended."""
+        deadline = time.monotonic() + self._patience_s
+        pause = 0.001
+        while not _store().check([_key(key)]):
+            if self._has_ended(rank) and not _store().check([_key(key)]):
+                raise RuntimeError(f"rank {self._rank} waits for an object of rank {rank}, whose process has ended")
+            if time.monotonic() > deadline:
+                raise RuntimeError(
+                    f"rank {self._rank} has waited {self._patience_s} s for an object of rank {rank}: it does not "
+                    f"call the same collective of objects, or is late ({PATIENCE_VARIABLE}=SECONDS waits longer)"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
         value: bytes = _store().get(_key(key))
         return value
+
+    def _process_of(self, rank: int) -> Path:
+        return self._folder / f"process-{rank}"
+
+    def _has_ended(self, rank: int) -> bool:
+        """Returns True if that rank's process has ended; False if it has not, or has not begun."""
+        try:
+            os.kill(int(self._process_of(rank).read_text()), 0)
+        except ProcessLookupError:
+            return True
+        except (OSError, ValueError):  # not written yet
+            return False
+        return False
 
 
 def _store() -> distributed_c10d.Store:
@@ -72,4 +112,5 @@ def _store() -> distributed_c10d.Store:
 
 
 def _key(key: str) -> str:
-    return f"offprof/{key}"
+    # After a failure torchrun starts all ranks again, over the same store.
+    return f"offprof/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{key}"

@@ -73,7 +73,7 @@ def connect_ranks(gpu: VirtualGpu, place: RankPlace, said: Path, is_alone: bool)
     if is_alone:
         importlib.import_module("offprof.lone_rank").run_alone(gpu, place, said)
     else:
-        importlib.import_module("offprof.peer_ranks").talk_to_peers(gpu, said)
+        importlib.import_module("offprof.peer_ranks").talk_to_peers(gpu, place, said)
 
 
 def _leave_groups(distributed: ModuleType) -> None:

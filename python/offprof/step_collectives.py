@@ -36,4 +36,5 @@ def _difference(after: Collectives, before: Collectives) -> Collectives:
         rest = count if base is None else count - base
         if rest.calls > 0:
             counts.append(rest)
-    return Collectives(after.communicators, after.exposed_collectives_ns - before.exposed_collectives_ns, tuple(counts))
+    exposed_ns = after.exposed_collectives_ns - before.exposed_collectives_ns
+    return Collectives(after.communicators, exposed_ns, after.mismatch, tuple(counts))

@@ -73,11 +73,13 @@ class Collectives:
     Attributes:
         communicators: the most communicators of NCCL that existed at one time.
         exposed_collectives_ns: modelled time for which the compute stream ran collectives or waited for them.
+        mismatch: a collective that differs from that of a rank which ran before, with both places; empty: none.
         collectives: counts by kind.
     """
 
     communicators: int
     exposed_collectives_ns: int
+    mismatch: str
     collectives: tuple[CollectiveCount, ...]
 
 
@@ -162,15 +164,16 @@ class VirtualGpu:
         number: int = self._library.offprof_virtual_gpu_device()
         return number
 
-    def note_group(self, key: bytes, ranks: int, nodes: int) -> None:
+    def note_group(self, key: bytes, ranks: int, nodes: int, name: str = "") -> None:
         """Tells how many ranks a communicator connects, and on how many nodes they are.
 
         Args:
             key: unique id of the communicator, or the color of the part that is split off, as a number.
             ranks: number of ranks.
             nodes: number of nodes.
+            name: the same on all ranks of the communicator. Empty: the key is.
         """
-        self._library.offprof_virtual_gpu_note_group(key, len(key), ranks, nodes)
+        self._library.offprof_virtual_gpu_note_group(key, len(key), ranks, nodes, name.encode())
 
     def let_watchdogs_look(self) -> None:
         """Waits until the watchdogs of ProcessGroupNCCL have seen the ends of the collectives so far, up to 100 ms.
@@ -179,13 +182,17 @@ class VirtualGpu:
         """
         self._library.offprof_virtual_gpu_let_watchdogs_look()
 
-    def exchange_with_peers(self, folder: Path, patience_s: int, call_site: Callable[[], str]) -> None:
+    def exchange_with_peers(
+        self, folder: Path, patience_s: int, call_site: Callable[[], str], signals: int = -1
+    ) -> None:
         """Lets the ranks of a job that run at the same time on this machine exchange small values.
 
         Args:
             folder: an existing folder, the same for all ranks of the job.
-            patience_s: seconds for which a rank waits for a value of another.
+            patience_s: seconds for which a rank waits for a value of another. 0: ranks run one after the other, so
+                that they compare their collectives only.
             call_site: returns where the program is, for messages; called on any thread.
+            signals: file, not blocking, of the numbers of signals that have come (signal.set_wakeup_fd); -1: none.
         """
 
         def write_site(text: int, size: int) -> None:
@@ -193,7 +200,7 @@ class VirtualGpu:
             ctypes.memmove(text, site, len(site))
 
         self._call_site = _CALL_SITE(write_site)
-        self._library.offprof_virtual_gpu_exchange_with_peers(os.fsencode(folder), patience_s, self._call_site)
+        self._library.offprof_virtual_gpu_exchange_with_peers(os.fsencode(folder), patience_s, signals, self._call_site)
 
     def note(self, text: str) -> None:
         """Adds a note about the figures of this process; each text once."""
@@ -311,9 +318,9 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
     library.offprof_virtual_gpu_open.argtypes = [text, text, ctypes.c_int64, number, text, number]
     library.offprof_virtual_gpu_let_watchdogs_look.argtypes = []
     library.offprof_virtual_gpu_let_watchdogs_look.restype = None
-    library.offprof_virtual_gpu_note_group.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_int, ctypes.c_int]
+    library.offprof_virtual_gpu_note_group.argtypes = [text, ctypes.c_int64, number, number, text]
     library.offprof_virtual_gpu_note_group.restype = None
-    library.offprof_virtual_gpu_exchange_with_peers.argtypes = [ctypes.c_char_p, ctypes.c_int, _CALL_SITE]
+    library.offprof_virtual_gpu_exchange_with_peers.argtypes = [text, number, number, _CALL_SITE]
     library.offprof_virtual_gpu_exchange_with_peers.restype = None
     library.offprof_virtual_gpu_open.restype = ctypes.c_int
     for function in ("collectives", "error", "hint", "state", "torch_version"):

@@ -171,6 +171,47 @@ else:
     assert "a value of another rank was not received" in done.err
 
 
+@pytest.mark.parametrize("other", ["time.sleep(60)", "dist.broadcast_object_list([1], src=1); time.sleep(60)"])
+def test_an_object_that_never_comes_is_waited_for_a_limited_time(together: Exec, other: str) -> None:
+    done = together(
+        f"""
+if rank == 0:
+    dist.all_gather_object([None, None], 1)
+else:
+    {other}
+""",
+        OFFPROF_PEER_TIMEOUT="2",
+    )
+    assert done.status == 1
+    assert "rank 0 has waited 2 s for an object of rank 1" in done.err
+
+
+@pytest.mark.parametrize("wait", ["dist.all_gather_object([None, None], 1)", "say(reduced.item())"])
+def test_a_rank_that_waits_ends_with_the_job(together: Exec, wait: str) -> None:
+    done = together(f"""
+reduced = numbers(1)
+dist.barrier()
+if rank == 1:
+    raise ValueError("no data")
+dist.all_reduce(reduced)
+{wait}
+""")
+    assert done.status == 1
+    assert "ValueError: no data" in done.err
+    assert "peak_allocated_bytes" in done.of_rank(0)  # torchrun kills what goes on for 30 s
+
+
+def test_a_rank_sends_to_itself(together: Exec) -> None:
+    done = together("""
+taken = [torch.empty(1, device=device), torch.empty(1, device=device)]
+dist.all_to_all(taken, [numbers(10 * rank), numbers(10 * rank + 1)])
+say(rank, [tensor.item() for tensor in taken])
+dist.destroy_process_group()
+""")
+    assert done.status == 0, done.err
+    assert sorted(line for line in done.out.splitlines() if line) == ["0 [0.0, 10.0]", "1 [1.0, 11.0]"]
+
+
 def test_what_does_not_divide_among_the_ranks_fails(together: Exec) -> None:
     done = together("dist.reduce_scatter_tensor(torch.empty(2, device=device), torch.zeros(5, device=device))")
     assert done.status == 1

@@ -40,6 +40,7 @@ def test_a_rank_alone_has_the_memory_of_one_among_its_peers(execute: Exec, name:
         for figure in ("peak_allocated_bytes", "peak_requested_bytes", "communicators"):
             assert alone.of_rank(rank)[figure] == together.of_rank(rank)[figure], (rank, figure)
         assert alone.of_rank(rank)["unwritten_calls"] == []
+        assert alone.of_rank(rank)["mismatch"] == ""
         assert alone.collectives(rank).keys() == together.collectives(rank).keys()
 
 
@@ -66,6 +67,63 @@ def test_an_object_of_a_rank_that_has_not_run_is_missing(execute: Exec) -> None:
     assert done.status == 1
     assert "rank 1 runs alone and needs an object that rank 0 sends: run that one in the same command" in done.err
     assert "--rank 0,1, or --rank 0-1" in done.err
+
+
+def test_small_tensors_of_ranks_that_ran_before_are_theirs(execute: Exec) -> None:
+    done = execute(
+        "--world-size",
+        2,
+        "--rank",
+        "0,1",
+        script="""
+        import os, torch
+        import torch.distributed as dist
+
+        rank = int(os.environ["RANK"])
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+        dist.init_process_group("nccl")
+        size = torch.tensor([1000 if rank == 0 else 7]).to(device)
+        dist.broadcast(size, src=0)
+        shape = torch.tensor([3, 4] if rank == 0 else [0, 0]).to(device)
+        if rank == 0:
+            dist.send(shape, dst=1)
+        else:
+            dist.recv(shape, src=0)
+        print(rank, size.item(), shape.tolist())
+        dist.destroy_process_group()
+        """,
+    )
+    assert done.status == 0, done.err
+    assert sorted(done.out.splitlines()) == ["0 1000 [3, 4]", "1 1000 [3, 4]"]
+
+
+@pytest.mark.parametrize("mesh", [False, True], ids=["world", "mesh"])
+def test_collectives_of_ranks_alone_that_do_not_match_are_reported(execute: Exec, mesh: bool) -> None:
+    done = execute(
+        "--world-size",
+        2,
+        "--rank",
+        "0,1",
+        script=f"""
+        import os, torch
+        import torch.distributed as dist
+        from torch.distributed.device_mesh import init_device_mesh
+
+        rank = int(os.environ["RANK"])
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+        dist.init_process_group("nccl", device_id=device)
+        group = dist.split_group(split_ranks=[[0, 1]]) if {mesh} else None
+        dist.all_reduce(torch.zeros(8, device=device), group=group)
+        dist.all_reduce(torch.zeros(10 + rank, device=device), group=group)
+        dist.destroy_process_group()
+        """,
+    )
+    assert done.status == 0, done.err
+    assert done.of_rank(0)["mismatch"] == ""
+    found = done.of_rank(1)["mismatch"]
+    assert re.search(r"rank 1 calls all_reduce of 44 bytes .*\.py:\d+, and rank 0 calls all_reduce of 40 bytes", found)
 
 
 def test_ranks_that_need_objects_of_each_other_begin_anew(execute: Exec) -> None:

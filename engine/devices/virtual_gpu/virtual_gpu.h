@@ -57,6 +57,8 @@ struct CollectiveFigures {
   std::int64_t communicators = 0;  ///< the most that existed at one time
   Nanoseconds exposed_ns = 0;      ///< time for which the stream that PyTorch computes on ran or awaited them
   std::vector<CollectiveCount> counts;  ///< of the kinds that were called
+  /// A collective that does not match that of a rank which ran before, with both places; empty: none.
+  std::string mismatch;
 };
 
 /// Number of launches by the source of their time; see KernelCost.
@@ -180,14 +182,17 @@ class VirtualGpu : public GpuOperators,
   virtual int device() const = 0;
   /// Notes how many ranks a group has, and on how many nodes they are, which other ranks would have told.
   /// `key` is the unique id of the group's communicator; for a part that is split off, its color as a number,
-  /// or `being made` if that is not known beforehand.
-  virtual void note_group(const std::string& key, int ranks, int nodes) = 0;
+  /// or `being made` if that is not known beforehand. `name` is the same on all ranks of the group; empty:
+  /// `key` is.
+  virtual void note_group(const std::string& key, int ranks, int nodes, const std::string& name) = 0;
   /// Waits until the watchdogs of ProcessGroupNCCL have seen the ends of collectives so far: see WatchedEnds.
   virtual void let_watchdogs_look() = 0;
   /// Lets the ranks of a job that run at the same time on this machine exchange small values and compare
   /// their collectives, by files in `folder`, which exists. A rank waits for `patience_s` seconds for a value
-  /// of another. `call_site` returns where the program is, for messages; it may be called on any thread.
-  virtual void exchange_with_peers(const std::string& folder, int patience_s,
+  /// of another, or until the number of SIGINT or SIGTERM can be read from the file `signals` (-1: none). 0:
+  /// the ranks do not run at the same time, so that they compare their collectives only. `call_site` returns
+  /// where the program is, for messages; it may be called on any thread.
+  virtual void exchange_with_peers(const std::string& folder, int patience_s, int signals,
                                    std::function<std::string()> call_site) = 0;
   /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations:
   /// see VirtualTime::take_work.

@@ -73,6 +73,7 @@ nlohmann::json collectives_of(const VirtualGpu& gpu) {
   for (const CollectiveCount& count : figures.counts) collectives.push_back(to_json(count));
   return {{"communicators", figures.communicators},
           {"exposed_collectives_ns", figures.exposed_ns},
+          {"mismatch", figures.mismatch},
           {"collectives", std::move(collectives)}};
 }
 
@@ -165,17 +166,17 @@ OFFPROF_EXPORT void offprof_virtual_gpu_let_watchdogs_look() {
 }
 
 OFFPROF_EXPORT void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int ranks,
-                                                   int nodes) {
+                                                   int nodes, const char* name) {
   offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
-  if (gpu != nullptr) gpu->note_group({key, static_cast<std::size_t>(key_bytes)}, ranks, nodes);
+  if (gpu != nullptr) gpu->note_group({key, static_cast<std::size_t>(key_bytes)}, ranks, nodes, name);
 }
 
-OFFPROF_EXPORT void offprof_virtual_gpu_exchange_with_peers(const char* folder, int patience_s,
+OFFPROF_EXPORT void offprof_virtual_gpu_exchange_with_peers(const char* folder, int patience_s, int signals,
                                                             void (*call_site)(char* text, int bytes)) {
   constexpr int kLongestSite = 512;
   offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
   if (gpu == nullptr) return;
-  gpu->exchange_with_peers(folder, patience_s, [call_site] {
+  gpu->exchange_with_peers(folder, patience_s, signals, [call_site] {
     std::array<char, kLongestSite> text{};
     call_site(text.data(), kLongestSite);
     return std::string(text.data());

@@ -50,12 +50,13 @@ int offprof_virtual_gpu_device();
 /// See VirtualGpu. Does nothing if the virtual GPU is not open.
 void offprof_virtual_gpu_let_watchdogs_look();
 /// See VirtualGpu::note_group. `key` has `key_bytes` bytes. Does nothing if the virtual GPU is not open.
-void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int ranks, int nodes);
+void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int ranks, int nodes,
+                                    const char* name);
 
 /// See VirtualGpu::exchange_with_peers. `call_site` writes where the program is to `text`, at most `bytes`
 /// bytes with a zero at their end. It may be called on any thread as long as the process lives. Does nothing
 /// if the virtual GPU is not open.
-void offprof_virtual_gpu_exchange_with_peers(const char* folder, int patience_s,
+void offprof_virtual_gpu_exchange_with_peers(const char* folder, int patience_s, int signals,
                                              void (*call_site)(char* text, int bytes));
 
 }  // extern "C"

@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -166,17 +169,41 @@ NcclResult call(Collective collective, const void* send, void* receive, std::siz
   return kNcclSuccess;
 }
 
-NcclResult create(NcclComm* comm, int rank, int ranks, const std::string& key) {
+/// Creates a communicator. If a group was noted under `key`, it has the nodes of that. `name` is the same on
+/// all its ranks; empty: it is not known.
+NcclResult create(NcclComm* comm, int rank, int ranks, const std::string& key, const std::string& name) {
   if (ranks <= 0 || rank < 0 || rank >= ranks)
     return fail(kNcclInvalidArgument,
                 "invalid rank " + std::to_string(rank) + " of " + std::to_string(ranks));
   const auto noted = gpu().collectives().noted_group(key);
-  *comm = gpu().collectives().create(rank, ranks, noted ? std::optional(noted->nodes) : std::nullopt, key);
+  *comm =
+      gpu().collectives().create(rank, ranks, noted ? std::optional(noted->shape.nodes) : std::nullopt, name);
   return kNcclSuccess;
+}
+
+/// Returns how often torchrun has started the job again; empty without torchrun.
+const char* attempt_of_job() {
+  const char* const attempt = std::getenv("TORCHELASTIC_RESTART_COUNT");
+  return attempt != nullptr ? attempt : "";
+}
+
+/// Returns true if the id was made before torchrun started the job again: torch's store may keep it.
+bool is_of_earlier_attempt(const NcclUniqueId& id) {
+  std::array<char, 16> attempt{};
+  return std::sscanf(id.bytes, "offprof %*d %*d %15s", attempt.data()) == 1 &&
+         attempt_of_job() != std::string_view(attempt.data());
 }
 
 std::string key_of(const NcclUniqueId& id) {
   return {id.bytes, sizeof id.bytes};
+}
+
+NcclResult create(NcclComm* comm, int rank, int ranks, const NcclUniqueId& id) {
+  if (is_of_earlier_attempt(id))
+    return fail(kNcclRemoteError, "the unique id is of ranks that ran before torchrun started the job again");
+  const std::string key = key_of(id);
+  const auto noted = gpu().collectives().noted_group(key);
+  return create(comm, rank, ranks, key, noted && !noted->name.empty() ? noted->name : key);
 }
 
 /// Key of the group that Python is making, whose color is not known beforehand (python/offprof/lone_rank.py).
@@ -198,7 +225,8 @@ NcclResult ncclGetVersion(int* version) {
 NcclResult ncclGetUniqueId(NcclUniqueId* id) {
   static std::atomic<int> number = 0;
   *id = {};
-  std::snprintf(id->bytes, sizeof id->bytes, "offprof %d %d", static_cast<int>(getpid()), ++number);
+  std::snprintf(id->bytes, sizeof id->bytes, "offprof %d %d %s", static_cast<int>(getpid()), ++number,
+                attempt_of_job());
   return kNcclSuccess;
 }
 
@@ -229,22 +257,22 @@ const char* ncclGetLastError(NcclComm) {
 }
 
 NcclResult ncclCommInitRank(NcclComm* comm, int ranks, NcclUniqueId id, int rank) {
-  return create(comm, rank, ranks, key_of(id));
+  return create(comm, rank, ranks, id);
 }
 
 NcclResult ncclCommInitRankConfig(NcclComm* comm, int ranks, NcclUniqueId id, int rank, void*) {
-  return create(comm, rank, ranks, key_of(id));
+  return create(comm, rank, ranks, id);
 }
 
 NcclResult ncclCommInitRankScalable(NcclComm* comm, int ranks, int rank, int ids, NcclUniqueId* id, void*) {
   if (ids <= 0) return fail(kNcclInvalidArgument, "a communicator needs a unique id");
-  return create(comm, rank, ranks, key_of(id[0]));
+  return create(comm, rank, ranks, id[0]);
 }
 
 // All ranks in one process, which the virtual GPU has one device for.
 NcclResult ncclCommInitAll(NcclComm* comms, int devices, const int*) {
   if (devices != 1) return fail(kNcclInvalidUsage, "a process of the virtual GPU has one device");
-  return create(comms, 0, 1, "");
+  return create(comms, 0, 1, {}, {});
 }
 
 // The other ranks tell who is in the part; a rank alone knows by noted groups.
@@ -254,13 +282,14 @@ NcclResult ncclCommSplit(NcclComm parent, int color, int key, NcclComm* comm, vo
   *comm = gpu().collectives().split(parent, color, key);
   if (std::string problem = gpu().collectives().take_problem(); !problem.empty())
     return fail(kNcclRemoteError, std::move(problem));
+  const std::string name = gpu().collectives().name_of_part(parent, color);
   if (color == kNcclNoColor) *comm = nullptr;
   if (color == kNcclNoColor || *comm != nullptr) return kNcclSuccess;
   const GpuCollectives& collectives = gpu().collectives();
   const std::string by_color = std::to_string(color);
   const std::string noted_as = collectives.noted_group(by_color) ? by_color : kGroupBeingMade;
   const auto part = collectives.noted_group(noted_as);
-  return create(comm, key, part ? part->ranks : parent->group.ranks, noted_as);
+  return create(comm, key, part ? part->shape.ranks : parent->group.ranks, noted_as, name);
 }
 
 NcclResult ncclCommShrink(NcclComm parent, int* excluded, int count, NcclComm* comm, void*, int) {
@@ -272,7 +301,7 @@ NcclResult ncclCommShrink(NcclComm parent, int* excluded, int count, NcclComm* c
       return fail(kNcclInvalidUsage, "an excluded rank must not call ncclCommShrink");
     before += excluded[i] < parent->rank ? 1 : 0;
   }
-  return create(comm, parent->rank - before, parent->group.ranks - count, "");
+  return create(comm, parent->rank - before, parent->group.ranks - count, {}, {});
 }
 
 NcclResult ncclCommFinalize(NcclComm comm) {

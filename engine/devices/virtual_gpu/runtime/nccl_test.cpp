@@ -63,7 +63,7 @@ TEST_F(Nccl, RefusesRanksOutsideTheCommunicator) {
 }
 
 TEST_F(Nccl, ASplitHasTheSizeThatOthersWouldTell) {
-  gpu.note_group("17", 2, 1);
+  gpu.note_group("17", 2, 1, {});
   NcclComm part = nullptr;
   ASSERT_EQ(ncclCommSplit(comm, 17, 1, &part, nullptr), kNcclSuccess);
   EXPECT_EQ(count_of(part), 2);

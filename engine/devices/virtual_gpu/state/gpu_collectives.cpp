@@ -89,12 +89,12 @@ void GpuCollectives::restart() {
     counts_.at(static_cast<std::size_t>(i)) = {.name = std::string(name_of(static_cast<Collective>(i)))};
 }
 
-void GpuCollectives::note_group(const std::string& key, GroupShape group) {
+void GpuCollectives::note_group(const std::string& key, NotedGroup group) {
   const GpuLock lock(state_.mutex);
-  noted_groups_[key] = group;
+  noted_groups_[key] = std::move(group);
 }
 
-std::optional<GroupShape> GpuCollectives::noted_group(const std::string& key) const {
+std::optional<NotedGroup> GpuCollectives::noted_group(const std::string& key) const {
   const GpuLock lock(state_.mutex);
   const auto found = noted_groups_.find(key);
   return found == noted_groups_.end() ? std::nullopt : std::optional(found->second);
@@ -123,7 +123,7 @@ Communicator* GpuCollectives::split(Communicator* whole, int color, int order) {
   {
     const GpuLock lock(state_.mutex);
     const auto found = talks_.find(whole);
-    if (found == talks_.end()) return nullptr;
+    if (found == talks_.end() || !peers_->patience) return nullptr;
     talk = found->second;
   }
   try {
@@ -135,6 +135,12 @@ Communicator* GpuCollectives::split(Communicator* whole, int color, int order) {
     state_.peer_problem = error.what();
     return nullptr;
   }
+}
+
+std::string GpuCollectives::name_of_part(const Communicator* whole, int color) {
+  const GpuLock lock(state_.mutex);
+  const auto found = talks_.find(whole);
+  return found == talks_.end() ? std::string() : found->second->begin_part(color);
 }
 
 std::string GpuCollectives::take_problem() {
@@ -213,10 +219,28 @@ GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
     counts_.at(i).range.low_ns += to_whole(range.low * static_cast<double>(times.at(i)));
     counts_.at(i).range.high_ns += to_whole(range.high * static_cast<double>(times.at(i)));
   }
-  if (talks_.contains(&communicator) && !state_.functional_mode) return talk(communicator, calls, site);
+  const bool talks = talks_.contains(&communicator) && !state_.functional_mode;
+  if (talks && peers_->patience) return talk(communicator, calls, site);
   for (const CollectiveCall& call : calls) carry_values(stream, communicator, call);
   gather_broadcasts(stream, calls);
+  if (talks) take_from_earlier_ranks(communicator, calls, site);
   return GpuStatus::kOk;
+}
+
+/// Compares the calls with those of ranks that ran before, and takes what these broadcast and send.
+void GpuCollectives::take_from_earlier_ranks(const Communicator& communicator,
+                                             std::span<const CollectiveCall> calls, const std::string& site) {
+  try {
+    for (const CollectiveCall& call : calls) {
+      const std::vector<char> heard = talks_.at(&communicator)->call_alone(call, site, state_.values);
+      if (!heard.empty())
+        state_.values.write(call.receive, heard.data(), static_cast<Bytes>(heard.size()),
+                            SmallValues::Known::kUntilWritten);
+    }
+  } catch (const Error& error) {
+    if (mismatch_.empty()) mismatch_ = error.what();
+    talks_.erase(&communicator);  // all that follows would differ too
+  }
 }
 
 GpuStatus GpuCollectives::talk(const Communicator& communicator, std::span<const CollectiveCall> calls,
@@ -349,6 +373,7 @@ CollectiveFigures GpuCollectives::figures() const {
   const GpuLock lock(state_.mutex);
   CollectiveFigures figures;
   figures.communicators = most_communicators_;
+  figures.mismatch = mismatch_;
   figures.exposed_ns = state_.time.exposed_collectives();
   for (const CollectiveCount& count : counts_)
     if (count.calls > 0) figures.counts.push_back(count);

@@ -27,6 +27,12 @@ struct Communicator {
   GroupShape group;
 };
 
+/// What Python tells of a group: see VirtualGpu::note_group.
+struct NotedGroup {
+  GroupShape shape;
+  std::string name;
+};
+
 /// Collectives of the virtual GPU, of one rank without its peers. A collective is a kernel on its stream with
 /// a modelled time. Small values (SmallValues) are carried as if all ranks gave the same ones. In functional
 /// mode all bytes are, but a reduction gives this rank's own numbers. If the other ranks run too, small
@@ -37,9 +43,9 @@ class GpuCollectives {
   GpuCollectives(ExecutionState& execution, GpuKernels& kernels) : state_(execution), kernels_(kernels) {}
 
   /// See VirtualGpu::note_group.
-  void note_group(const std::string& key, GroupShape group);
+  void note_group(const std::string& key, NotedGroup group);
   /// Returns the group that was noted under the key; nullopt: none.
-  std::optional<GroupShape> noted_group(const std::string& key) const;
+  std::optional<NotedGroup> noted_group(const std::string& key) const;
 
   /// See VirtualGpu.
   void let_watchdogs_look();
@@ -48,12 +54,15 @@ class GpuCollectives {
   void exchange_with_peers(PeerSettings settings);
 
   /// Creates a communicator, which exists until destroy. Without `nodes` the ranks fill one node after
-  /// another. If peers run too, `key` names the communicator on all ranks; empty: nothing is exchanged.
+  /// another. `key` names the communicator on all ranks; empty: nothing is exchanged with them.
   Communicator* create(int rank, int ranks, std::optional<int> nodes = std::nullopt,
                        const std::string& key = {});
   /// Creates the part of a communicator that the ranks with that color make, in the order of `order`. Waits
   /// for the other ranks. Returns nullptr if peers do not run, or after a problem.
   Communicator* split(Communicator* whole, int color, int order);
+  /// Returns the name, on all its ranks, of the part that a rank without peers splits off next; empty: there
+  /// is none.
+  std::string name_of_part(const Communicator* whole, int color);
   /// Returns the text of the last problem with other ranks, and forgets it.
   std::string take_problem();
   /// Waits for the device, as NCCL flushes a communicator, and destroys it. Returns kInvalidHandle if there
@@ -88,13 +97,16 @@ class GpuCollectives {
 
   ExecutionState& state_;
   GpuKernels& kernels_;
+  void take_from_earlier_ranks(const Communicator& communicator, std::span<const CollectiveCall> calls,
+                               const std::string& site);
   GpuStatus talk(const Communicator& communicator, std::span<const CollectiveCall> calls,
                  const std::string& site);
 
-  std::optional<PeerSettings> peers_;  ///< nullopt: they do not run
+  std::optional<PeerSettings> peers_;  ///< nullopt: there are none
+  std::string mismatch_;               ///< see CollectiveFigures
   std::unordered_map<const Communicator*, std::shared_ptr<PeerTalk>> talks_;
   std::optional<CollectiveCost> cost_;  ///< empty before the first restart
-  std::map<std::string, GroupShape> noted_groups_;
+  std::map<std::string, NotedGroup> noted_groups_;
   std::unordered_map<const Communicator*, std::unique_ptr<Communicator>> communicators_;
   std::int64_t most_communicators_ = 0;
   std::array<CollectiveCount, kCollectives> counts_;

@@ -192,9 +192,12 @@ TEST_F(GpuCollectivesTest, DestroyingACommunicatorWaitsForTheDevice) {
 }
 
 TEST_F(GpuCollectivesTest, RemembersTheShapeOfANotedGroup) {
-  gpu.note_group("id", 8, 8);
-  EXPECT_EQ(gpu.collectives().noted_group("id"), (GroupShape{.ranks = 8, .nodes = 8}));
-  EXPECT_EQ(gpu.collectives().noted_group("other"), std::nullopt);
+  gpu.note_group("id", 8, 8, "name");
+  const auto noted = gpu.collectives().noted_group("id");
+  ASSERT_TRUE(noted.has_value());
+  EXPECT_EQ(noted->shape, (GroupShape{.ranks = 8, .nodes = 8}));
+  EXPECT_EQ(noted->name, "name");
+  EXPECT_FALSE(gpu.collectives().noted_group("other").has_value());
 }
 
 TEST_F(GpuCollectivesTest, LookingAtAnEventMovesNoClock) {

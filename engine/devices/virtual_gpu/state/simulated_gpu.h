@@ -88,13 +88,15 @@ class SimulatedGpu final : public VirtualGpu {
   std::vector<std::string> take_unknown_sizes() override;
   CollectiveFigures collective_figures() const override { return collectives_.figures(); }
   int device() const override { return memory_.device(); }
-  void exchange_with_peers(const std::string& folder, int patience_s,
+  void exchange_with_peers(const std::string& folder, int patience_s, int signals,
                            std::function<std::string()> call_site) override {
-    collectives_.exchange_with_peers({folder, std::chrono::seconds(patience_s), std::move(call_site)});
+    std::optional<PeerPatience> patience;
+    if (patience_s > 0) patience = {std::chrono::seconds(patience_s), signals};
+    collectives_.exchange_with_peers({folder, patience, std::move(call_site)});
   }
   void let_watchdogs_look() override { collectives_.let_watchdogs_look(); }
-  void note_group(const std::string& key, int ranks, int nodes) override {
-    collectives_.note_group(key, {.ranks = ranks, .nodes = nodes});
+  void note_group(const std::string& key, int ranks, int nodes, const std::string& name) override {
+    collectives_.note_group(key, {{.ranks = ranks, .nodes = nodes}, name});
   }
 
  private:

@@ -35,6 +35,15 @@ bool read_at(int file, void* to, std::size_t bytes, off_t from) {
   return pread(file, to, bytes, from) == static_cast<ssize_t>(bytes);
 }
 
+/// Returns true if a signal that ends programs has come since the last call.
+bool is_interrupted(int signals) {
+  bool interrupted = false;
+  unsigned char number = 0;
+  while (signals >= 0 && read(signals, &number, 1) == 1)
+    interrupted = interrupted || number == SIGINT || number == SIGTERM;
+  return interrupted;
+}
+
 off_t end_of(off_t begin, const Sizes& sizes) {
   return begin + static_cast<off_t>(sizeof sizes) + sizes[0] + sizes[1] + sizes[2];
 }
@@ -43,11 +52,12 @@ off_t end_of(off_t begin, const Sizes& sizes) {
 
 // The first message of each file tells the process that writes it.
 PeerChannel::PeerChannel(std::string folder, const std::string& name, int rank, int ranks,
-                         std::chrono::seconds patience)
+                         PeerPatience patience)
     : prefix_(std::move(folder) + "/" + name),
       rank_(rank),
       patience_(patience),
-      own_(open(path_of(rank).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kReadableByOwner)),
+      own_(
+          open(path_of(rank).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, kReadableByOwner)),
       readers_(static_cast<std::size_t>(ranks)) {
   append({std::to_string(getpid()), {}, {}});
 }
@@ -84,15 +94,20 @@ bool PeerChannel::has_said(int rank, std::size_t number) {
 }
 
 PeerMessage PeerChannel::hear(int rank, std::size_t number) {
-  const auto deadline = std::chrono::steady_clock::now() + patience_;
+  const auto deadline = std::chrono::steady_clock::now() + patience_.time;
   for (int looks = 1; !has_said(rank, number); ++looks) {
     if (looks % kLooksPerProcessCheck == 0 && has_ended(rank) && !has_said(rank, number))
-      throw environment_error(
-          fmt::format("rank {} waits for a value of rank {}, whose process has ended", rank_, rank));
+      throw environment_error(fmt::format(
+          "rank {} waits for a value of rank {}, whose process has ended (ranks of the communicator)", rank_,
+          rank));
+    if (is_interrupted(patience_.signals))
+      throw environment_error(fmt::format(
+          "rank {} was interrupted while it waited for a value of rank {} (ranks of the communicator)", rank_,
+          rank));
     if (std::chrono::steady_clock::now() > deadline)
       throw environment_error(
           fmt::format("rank {} has waited {} s for a value of rank {} (ranks of the communicator)", rank_,
-                      patience_.count(), rank));
+                      patience_.time.count(), rank));
     std::this_thread::sleep_for(kBetweenLooks);
   }
   return message_at(readers_.at(static_cast<std::size_t>(rank)), number + 1);

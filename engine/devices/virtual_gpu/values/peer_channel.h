@@ -21,21 +21,27 @@ struct PeerMessage {
   bool operator==(const PeerMessage&) const = default;
 };
 
+/// How long a rank waits for another one.
+struct PeerPatience {
+  std::chrono::seconds time{0};
+  int signals = -1;  ///< file of the numbers of signals that have come, which is not blocking; -1: none
+};
+
 /// Messages between ranks of a communicator that are processes of this machine. Each rank appends to a file
 /// of its own and reads those of the others, so nobody waits to say something. Not thread-safe.
 class PeerChannel {
  public:
   /// `folder` exists and is the same for all ranks, and so is `name`, which no other channel in the folder
-  /// has. Throws Error (environment) if the file cannot be written.
-  PeerChannel(std::string folder, const std::string& name, int rank, int ranks,
-              std::chrono::seconds patience);
+  /// has. What this rank has said before, as another process, is forgotten. Throws Error (environment) if the
+  /// file cannot be written.
+  PeerChannel(std::string folder, const std::string& name, int rank, int ranks, PeerPatience patience);
 
   /// Says the next message. Returns its number, from 0.
   std::size_t say(const PeerMessage& message);
   /// Returns true if that rank has said the message of that number.
   bool has_said(int rank, std::size_t number);
-  /// Waits for that message. Throws Error (environment) if the rank's process has ended, or if it does not
-  /// come within the patience.
+  /// Waits for that message. Throws Error (environment) if the rank's process has ended, if it does not come
+  /// within the patience, or if SIGINT or SIGTERM comes.
   PeerMessage hear(int rank, std::size_t number);
 
  private:
@@ -54,7 +60,7 @@ class PeerChannel {
 
   std::string prefix_;
   int rank_;
-  std::chrono::seconds patience_;
+  PeerPatience patience_;
   Descriptor own_;
   std::size_t said_ = 0;
   std::vector<Reader> readers_;  ///< by rank

@@ -60,16 +60,15 @@ PeerTalk::PeerTalk(PeerSettings settings, std::string key, int rank, int ranks)
       key_(std::move(key)),
       rank_(rank),
       ranks_(ranks),
-      channel_(settings_.folder, file_name(key_), rank, ranks, settings_.patience),
+      channel_(settings_.folder, file_name(key_), rank, ranks, settings_.patience.value_or(PeerPatience{})),
       compared_(static_cast<std::size_t>(ranks), 0) {}
 
 void PeerTalk::call(const CollectiveCall& call, const std::string& site, SmallValues& values) {
+  compare_received();
   if (call.collective == Collective::kSend) return send(call, site, values);
   if (call.collective == Collective::kReceive) return receive(call, site, values);
   const PeerMessage message{describe(call), site, values.read(call.send, given_bytes(call, ranks_))};
-  const std::size_t number = channel_.say(message);
-  own_.push_back({message.what, message.site, {}});
-  compare();
+  const std::size_t number = tell(message);
   const Bytes bytes = received_bytes(call, ranks_);
   if (bytes == 0) return;
   const bool is_of_root = call.collective == Collective::kBroadcast;
@@ -77,6 +76,31 @@ void PeerTalk::call(const CollectiveCall& call, const std::string& site, SmallVa
     return values.forget(call.receive, bytes);
   values.write_later(call.receive, bytes,
                      [self = shared_from_this(), call, number] { return self->hear_all(call, number); });
+}
+
+std::size_t PeerTalk::tell(const PeerMessage& message) {
+  const std::size_t number = channel_.say(message);
+  own_.push_back({message.what, message.site, {}});
+  compare();
+  return number;
+}
+
+std::vector<char> PeerTalk::call_alone(const CollectiveCall& call, const std::string& site,
+                                       SmallValues& values) {
+  if (call.collective == Collective::kSend) {
+    send(call, site, values);
+    return {};
+  }
+  if (call.collective == Collective::kReceive) {
+    Line& from = line(call.root, rank_);
+    const std::size_t number = from.received++;
+    if (!from.channel->has_said(call.root, number)) return {};
+    return hear_sent(call, site, call.root, number);
+  }
+  const std::size_t number = tell({describe(call), site, values.read(call.send, given_bytes(call, ranks_))});
+  if (call.collective != Collective::kBroadcast || call.is_root || !channel_.has_said(call.root, number))
+    return {};
+  return channel_.hear(call.root, number).values;
 }
 
 std::vector<char> PeerTalk::hear_all(const CollectiveCall& call, std::size_t number) {
@@ -87,6 +111,17 @@ std::vector<char> PeerTalk::hear_all(const CollectiveCall& call, std::size_t num
   }
   compare();
   return combine(call, rank_, given).value_or(std::vector<char>{});
+}
+
+/// Compares received messages with those of them that have been sent.
+void PeerTalk::compare_received() {
+  const auto is_compared = [this](const Received& received) {
+    const int sender = received.call.root;
+    if (!line(sender, rank_).channel->has_said(sender, received.number)) return false;
+    hear_sent(received.call, received.site, sender, received.number);
+    return true;
+  };
+  std::erase_if(uncompared_, is_compared);
 }
 
 /// Compares this rank's calls with those of the others that have come.
@@ -111,19 +146,20 @@ PeerTalk::Line& PeerTalk::line(int from, int to) {
   if (!found.channel)
     found.channel =
         std::make_unique<PeerChannel>(settings_.folder, file_name(fmt::format("{} {} {}", key_, from, to)),
-                                      rank_, ranks_, settings_.patience);
+                                      rank_, ranks_, settings_.patience.value_or(PeerPatience{}));
   return found;
 }
 
 void PeerTalk::send(const CollectiveCall& call, const std::string& site, SmallValues& values) {
-  Line& to = line(rank_, call.root);
-  to.channel->say({describe(call), site, values.read(call.send, call.bytes)});
-  ++to.messages;
+  line(rank_, call.root).channel->say({describe(call), site, values.read(call.send, call.bytes)});
 }
 
 void PeerTalk::receive(const CollectiveCall& call, const std::string& site, SmallValues& values) {
-  const std::size_t number = line(call.root, rank_).messages++;
-  if (call.bytes > SmallValues::kLargest) return values.forget(call.receive, call.bytes);
+  const std::size_t number = line(call.root, rank_).received++;
+  if (call.bytes > SmallValues::kLargest) {
+    uncompared_.push_back({call, site, number});
+    return values.forget(call.receive, call.bytes);
+  }
   values.write_later(call.receive, call.bytes, [self = shared_from_this(), call, site, number] {
     return self->hear_sent(call, site, call.root, number);
   });
@@ -159,6 +195,11 @@ PlaceInPart PeerTalk::split(int color, int key) {
   std::ranges::sort(members);
   const auto own = std::ranges::find(members, std::tuple(key, rank_));
   return {static_cast<int>(own - members.begin()), static_cast<int>(members.size())};
+}
+
+std::string PeerTalk::begin_part(int color) {
+  ++splits_;
+  return key_of_part(color);
 }
 
 std::string PeerTalk::key_of_part(int color) const {

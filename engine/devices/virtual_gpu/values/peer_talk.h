@@ -1,9 +1,9 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +13,11 @@
 
 namespace offprof {
 
-/// How the ranks of a job that run at the same time, on this machine, exchange small values.
+/// How the ranks of a job exchange small values, or compare their collectives at least.
 struct PeerSettings {
   std::string folder;  ///< the same for all ranks; exists
-  std::chrono::seconds patience{0};
+  /// nullopt: the ranks do not run at the same time, so that they compare their collectives only.
+  std::optional<PeerPatience> patience;
   std::function<std::string()>
       call_site;  ///< returns where the program is: `train.py:12`; called without locks
 };
@@ -38,9 +39,16 @@ class PeerTalk : public std::enable_shared_from_this<PeerTalk> {
   /// ranks' calls do not match.
   void call(const CollectiveCall& call, const std::string& site, SmallValues& values);
 
+  /// Tells a call to ranks that run later, and compares it with those of ranks that ran before. Returns what
+  /// such a rank broadcasts or sends; empty: not known. Throws Error (input) if the ranks' calls do not
+  /// match.
+  std::vector<char> call_alone(const CollectiveCall& call, const std::string& site, SmallValues& values);
+
   /// Waits for all ranks. Returns this rank's place among those with the same color, in the order of their
   /// keys.
   PlaceInPart split(int color, int key);
+  /// Returns the key of the communicator of that color that this rank splits off without waiting for others.
+  std::string begin_part(int color);
   /// Returns the key of the communicator of that color after the last split.
   std::string key_of_part(int color) const;
 
@@ -48,11 +56,14 @@ class PeerTalk : public std::enable_shared_from_this<PeerTalk> {
   /// Channel between two ranks of the communicator, in one direction.
   struct Line {
     std::unique_ptr<PeerChannel> channel;
-    std::size_t messages = 0;
+    std::size_t received = 0;  ///< number of messages
   };
 
+  /// Says the message, and compares those that have come. Returns its number.
+  std::size_t tell(const PeerMessage& message);
   void send(const CollectiveCall& call, const std::string& site, SmallValues& values);
   void receive(const CollectiveCall& call, const std::string& site, SmallValues& values);
+  void compare_received();
   Line& line(int from, int to);
   std::vector<char> hear_sent(const CollectiveCall& call, const std::string& site, int rank,
                               std::size_t number);
@@ -67,6 +78,13 @@ class PeerTalk : public std::enable_shared_from_this<PeerTalk> {
   std::vector<PeerMessage> own_;       ///< without values
   std::vector<std::size_t> compared_;  ///< by rank: number of messages
   std::map<std::pair<int, int>, Line> lines_;
+  /// Received messages of which nothing is carried, until they are compared with what is sent.
+  struct Received {
+    CollectiveCall call;
+    std::string site;
+    std::size_t number;
+  };
+  std::vector<Received> uncompared_;
   int splits_ = 0;
 };
 

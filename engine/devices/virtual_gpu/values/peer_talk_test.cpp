@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
+#include <csignal>
 #include <cstring>
 
 #include "tests/support/test_folder.h"
+#include "traces/base/descriptor.h"
 #include "traces/base/error.h"
 
 namespace offprof {
@@ -21,8 +26,8 @@ using testing::ThrowsMessage;
 /// Two ranks of a communicator, in one process. `memory` stands for the device's memory of each.
 struct PeerTalkTest : testing::Test {
   std::shared_ptr<PeerTalk> talk_of(int rank, int ranks = 2) {
-    return std::make_shared<PeerTalk>(PeerSettings{folder.path(), std::chrono::seconds(1), {}}, "key", rank,
-                                      ranks);
+    return std::make_shared<PeerTalk>(PeerSettings{folder.path(), PeerPatience{std::chrono::seconds(1)}, {}},
+                                      "key", rank, ranks);
   }
   CollectiveCall call(Collective collective, int rank, Bytes bytes, int root = 0) {
     char* const own = memory.at(static_cast<std::size_t>(rank)).data();
@@ -110,6 +115,46 @@ TEST_F(PeerTalkTest, WaitsForALimitedTime) {
   first->call(call(Collective::kAllReduce, 0, 1), "", values[0]);
   EXPECT_THAT([&] { received(0, 1); },
               ThrowsMessage<Error>(HasSubstr("rank 0 has waited 1 s for a value of rank 1")));
+}
+
+TEST_F(PeerTalkTest, ARankReceivesWhatItSendsToItself) {
+  give(0, {7});
+  first->call(call(Collective::kSend, 0, 1, 0), "", values[0]);
+  first->call(call(Collective::kReceive, 0, 1, 0), "", values[0]);
+  EXPECT_THAT(received(0, 1), ElementsAre(7));
+}
+
+TEST_F(PeerTalkTest, LongMessagesAreComparedByTheNextCall) {
+  first->call(call(Collective::kSend, 0, 2 * SmallValues::kLargest, 1), "a.py:1", values[0]);
+  second->call(call(Collective::kReceive, 1, 4 * SmallValues::kLargest, 0), "a.py:2", values[1]);
+  EXPECT_THAT([&] { second->call(call(Collective::kAllReduce, 1, 1), "", values[1]); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("a.py:1"), HasSubstr("a.py:2"))));
+}
+
+TEST_F(PeerTalkTest, RanksThatRanBeforeGiveWhatTheyBroadcastAndSend) {
+  give(0, {7});
+  EXPECT_THAT(first->call_alone(call(Collective::kBroadcast, 0, 1, 0), "", values[0]), IsEmpty());
+  EXPECT_THAT(first->call_alone(call(Collective::kSend, 0, 1, 1), "", values[0]), IsEmpty());
+  EXPECT_THAT(second->call_alone(call(Collective::kBroadcast, 1, 1, 0), "", values[1]), ElementsAre(7));
+  EXPECT_THAT(second->call_alone(call(Collective::kReceive, 1, 1, 0), "", values[1]), ElementsAre(7));
+  EXPECT_THAT(second->call_alone(call(Collective::kReceive, 1, 1, 0), "", values[1]), IsEmpty());
+}
+
+TEST_F(PeerTalkTest, RanksThatRanBeforeAreComparedWith) {
+  first->call_alone(call(Collective::kAllReduce, 0, 1), "a.py:1", values[0]);
+  EXPECT_THAT([&] { second->call_alone(call(Collective::kAllReduce, 1, 2), "a.py:2", values[1]); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("a.py:1"), HasSubstr("a.py:2"))));
+}
+
+TEST_F(PeerTalkTest, ASignalEndsTheWait) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(pipe2(pipe.data(), O_NONBLOCK), 0);
+  const Descriptor come(pipe[0]), told(pipe[1]);
+  const unsigned char number = SIGTERM;
+  ASSERT_EQ(write(told.get(), &number, 1), 1);
+  const PeerPatience patience{std::chrono::seconds(60), come.get()};
+  PeerChannel channel(folder.path(), "signals", 0, 2, patience);
+  EXPECT_THAT([&] { channel.hear(1, 0); }, ThrowsMessage<Error>(HasSubstr("rank 0 was interrupted")));
 }
 
 }  // namespace

@@ -1,10 +1,15 @@
 #include "engine/devices/virtual_gpu/values/peer_values.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace offprof {
 namespace {
+
+constexpr int kExponentBitsOfHalf = 5, kExponentBitsOfBfloat16 = 8;
 
 template <typename Number>
 Number reduced(Reduction reduction, Number a, Number b) {
@@ -42,6 +47,41 @@ void divide(std::vector<char>& sum, std::size_t divisor) {
   }
 }
 
+/// Returns the value of a 16-bit float, of which `exponent_bits` are the exponent.
+float to_float(std::uint16_t bits, int exponent_bits) {
+  const int fraction_bits = 15 - exponent_bits;
+  const int exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
+  const int fraction = bits & ((1 << fraction_bits) - 1);
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const float sign = bits >> 15 != 0 ? -1.0F : 1.0F;
+  if (exponent == (1 << exponent_bits) - 1)
+    return fraction != 0 ? std::numeric_limits<float>::quiet_NaN()
+                         : sign * std::numeric_limits<float>::infinity();
+  const int whole = exponent == 0 ? fraction : fraction + (1 << fraction_bits);
+  return sign * std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - bias - fraction_bits);
+}
+
+/// Returns the largest or smallest 16-bit floats. Other reductions round after each step, in an order that
+/// NCCL chooses, and so are known for equal numbers only.
+std::optional<std::vector<char>> reduce_halves(const std::vector<std::vector<char>>& given,
+                                               Reduction reduction, int exponent_bits) {
+  if (reduction == Reduction::kAverage &&
+      std::ranges::all_of(given, [&](const auto& bytes) { return bytes == given.front(); }))
+    return given.front();
+  if (reduction != Reduction::kMax && reduction != Reduction::kMin) return std::nullopt;
+  std::vector<char> chosen = given.front();
+  for (const std::vector<char>& bytes : given)
+    for (std::size_t at = 0; at + sizeof(std::uint16_t) <= chosen.size(); at += sizeof(std::uint16_t)) {
+      std::uint16_t a = 0, b = 0;
+      std::memcpy(&a, chosen.data() + at, sizeof a);
+      std::memcpy(&b, bytes.data() + at, sizeof b);
+      const float first = to_float(a, exponent_bits), second = to_float(b, exponent_bits);
+      if (reduction == Reduction::kMax ? second > first : second < first)
+        std::memcpy(chosen.data() + at, &b, sizeof b);
+    }
+  return chosen;
+}
+
 template <typename Number>
 std::vector<char> reduce_numbers(const std::vector<std::vector<char>>& given, Reduction reduction) {
   std::vector<char> sum = given.front();
@@ -70,6 +110,10 @@ std::optional<std::vector<char>> reduce(const std::vector<std::vector<char>>& gi
       return reduce_numbers<float>(given, reduction);
     case NumberType::kFloat64:
       return reduce_numbers<double>(given, reduction);
+    case NumberType::kFloat16:
+      return reduce_halves(given, reduction, kExponentBitsOfHalf);
+    case NumberType::kBfloat16:
+      return reduce_halves(given, reduction, kExponentBitsOfBfloat16);
     default:  // not carried
       break;
   }

@@ -56,5 +56,33 @@ TEST(PeerValues, IsUnknownIfARankDoesNotKnowItsPart) {
   EXPECT_EQ(combined(Collective::kAllReduce, kGiven, 0, Reduction::kOther), std::nullopt);
 }
 
+/// Numbers of two bytes each, as they are in memory.
+std::vector<char> halves(const std::vector<std::uint16_t>& numbers) {
+  std::vector<char> bytes(numbers.size() * sizeof(std::uint16_t));
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+TEST(PeerValues, ChoosesTheLargestOfSixteenBitFloats) {
+  CollectiveCall call{.collective = Collective::kAllReduce, .bytes = 6, .type = NumberType::kBfloat16};
+  // 1, -2 and 2^-133 (subnormal) against -1, -3 and 0.
+  const std::vector<std::vector<char>> given = {halves({0x3F80, 0xC000, 0x0001}),
+                                                halves({0xBF80, 0xC040, 0x0000})};
+  call.reduction = Reduction::kMax;
+  EXPECT_EQ(combine(call, 0, given), halves({0x3F80, 0xC000, 0x0001}));
+  call.reduction = Reduction::kMin;
+  EXPECT_EQ(combine(call, 0, given), halves({0xBF80, 0xC040, 0x0000}));
+  call.reduction = Reduction::kSum;
+  EXPECT_EQ(combine(call, 0, given), std::nullopt);
+  call.reduction = Reduction::kAverage;
+  EXPECT_EQ(combine(call, 0, given), std::nullopt);
+  EXPECT_EQ(combine(call, 0, {given[0], given[0]}), given[0]);
+  call.type = NumberType::kFloat16;
+  call.reduction = Reduction::kMax;
+  // 65504, 2^-24 and -1 against infinity, 2^-14 and -0.5.
+  EXPECT_EQ(combine(call, 0, {halves({0x7BFF, 0x0001, 0xBC00}), halves({0x7C00, 0x0400, 0xB800})}),
+            halves({0x7C00, 0x0400, 0xB800}));
+}
+
 }  // namespace
 }  // namespace offprof
