@@ -32,12 +32,13 @@ void add(std::vector<std::string>& words, const std::vector<std::string>& option
 
 ChildRecorder::ChildRecorder(std::vector<std::string> program, bool is_script, bool is_virtual,
                              std::optional<StepResizer> resizer,
-                             std::function<void(const std::string&)> progress)
+                             std::function<void(const std::string&)> progress, Variables variables)
     : program_(std::move(program)),
       is_script_(is_script),
       is_virtual_(is_virtual),
       resizer_(std::move(resizer)),
-      progress_(std::move(progress)) {}
+      progress_(std::move(progress)),
+      variables_(std::move(variables)) {}
 
 bool ChildRecorder::configures_allocator() const {
   return is_virtual_ && std::getenv(kAllocatorVariable) == nullptr;
@@ -71,7 +72,7 @@ void ChildRecorder::record_at_once(std::span<const Configuration> configurations
   for (std::size_t i = 0; i < configurations.size(); ++i) {
     progress_("recording " + name_of(configurations[i]));
     runs.push_back(
-        {recording_words(configurations[i], path_of(i)), variables_of(configurations[i]), errors_of(i)});
+        {recording_words(configurations[i], path_of(i)), environment_of(configurations[i]), errors_of(i)});
   }
   const std::vector<int> statuses = run_this_program(runs);
   for (std::size_t i = 0; i < configurations.size(); ++i)
@@ -108,12 +109,18 @@ std::optional<Metrics> ChildRecorder::confirm(const Way& way) {
   write_file(policy, format_policy_file(policy_file_of(way)));
   std::vector<std::string> words = words_of_way(program_of(way.configuration), way, policy);
   add(words, {"-q", "-o", path});
-  if (const int status = run_this_program({{words, variables_of(way.configuration), errors}}).front();
+  if (const int status = run_this_program({{words, environment_of(way.configuration), errors}}).front();
       status != 0) {
     confirmation_failure_ = failure_reason(read_file(errors), status);
     return std::nullopt;
   }
   return read_trace(path).metrics;
+}
+
+Variables ChildRecorder::environment_of(const Configuration& configuration) const {
+  Variables variables = variables_of(configuration);
+  variables.insert(variables_.begin(), variables_.end());
+  return variables;
 }
 
 Variables ChildRecorder::variables_of(const Configuration& configuration) {

@@ -26,9 +26,11 @@ class ChildRecorder : public SizedStepRecorder {
  public:
   /// `program`: see words_of_way. `is_script`: the program is a training script, whose modules can be
   /// checkpointed, but which cannot be configured otherwise. `progress` is called with the flags of each run.
-  /// `resizer`: for configurations with a size; nullopt: there are none.
+  /// `resizer`: for configurations with a size; nullopt: there are none. `variables`: set in the environment
+  /// of each run.
   ChildRecorder(std::vector<std::string> program, bool is_script, bool is_virtual,
-                std::optional<StepResizer> resizer, std::function<void(const std::string&)> progress);
+                std::optional<StepResizer> resizer, std::function<void(const std::string&)> progress,
+                Variables variables = {});
 
   std::vector<RecordedStep> existing() override { return {}; }
   bool configures_model() const override { return !is_script_; }
@@ -42,7 +44,7 @@ class ChildRecorder : public SizedStepRecorder {
   /// was recorded.
   std::vector<std::string> program_of(const Configuration& configuration) const;
 
-  /// Returns the environment variables of its runs.
+  /// Returns the environment variables that make the configuration.
   static Variables variables_of(const Configuration& configuration);
 
   /// Returns the trace of the step with nothing done; nullptr: not recorded yet.
@@ -52,6 +54,7 @@ class ChildRecorder : public SizedStepRecorder {
 
  private:
   std::size_t runs_at_once() const;
+  Variables environment_of(const Configuration& configuration) const;
   void record_at_once(std::span<const Configuration> configurations, std::vector<RecordedStep>& recorded);
   std::vector<std::string> recording_words(const Configuration& configuration, const std::string& path) const;
   RecordedStep recorded_step(const Configuration& configuration, const std::string& path) const;
@@ -60,6 +63,7 @@ class ChildRecorder : public SizedStepRecorder {
   bool is_script_, is_virtual_;
   std::optional<StepResizer> resizer_;
   std::function<void(const std::string&)> progress_;
+  Variables variables_;
   ScratchFolder folder_;
   std::shared_ptr<const Trace> plain_;
   std::string confirmation_failure_;

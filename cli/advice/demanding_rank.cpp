@@ -7,6 +7,7 @@
 #include "cli/advice/child_recorder.h"
 #include "cli/advice/failure_reason.h"
 #include "cli/plugin/foreground_command.h"
+#include "cli/plugin/rank_queue.h"
 #include "cli/plugin/scratch_folder.h"
 #include "cli/reports/next_command.h"
 #include "traces/base/error.h"
@@ -30,13 +31,13 @@ std::map<int, std::string> traces_by_rank(const std::string& folder) {
 
 }  // namespace
 
-int find_demanding_rank(const std::vector<std::string>& words) {
+int find_demanding_rank(const std::vector<std::string>& words, const std::string& said) {
   const ScratchFolder folder;
   const std::string errors = folder.file("errors.txt");
   const std::vector<std::string> run =
       with_options(words, {"--rank", "auto", "--policy", "keep", "--device-memory", kAmpleMemory, "-q", "-o",
                            folder.file("ranks.json")});
-  const int status = run_this_program({{run, {}, errors}}).front();
+  const int status = run_this_program({{run, {{kSaidVariable, said}}, errors}}).front();
   if (status != 0)
     throw input_error("the step cannot be recorded: " + failure_reason(read_file(errors), status));
   int demanding = 0;

@@ -7,8 +7,9 @@ namespace offprof {
 
 /// Returns the rank of a job that takes the most device memory with nothing done, of the representative ones
 /// (`--rank auto`); of equal ones the first. Runs this executable once. `words` are those of a `run` of the
-/// training script on a virtual GPU, with `--world-size`. Throws Error (input) with the reason if a rank
-/// cannot be recorded, and EndedBySignal if it was interrupted.
-int find_demanding_rank(const std::vector<std::string>& words);
+/// training script on a virtual GPU, with `--world-size`. Ranks leave what they say in the folder `said`: see
+/// kSaidVariable. Throws Error (input) with the reason if a rank cannot be recorded, and EndedBySignal if it
+/// was interrupted.
+int find_demanding_rank(const std::vector<std::string>& words, const std::string& said);
 
 }  // namespace offprof

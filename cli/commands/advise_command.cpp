@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -13,6 +14,8 @@
 #include "cli/options/rank_options.h"
 #include "cli/options/script_options.h"
 #include "cli/plugin/foreground_command.h"
+#include "cli/plugin/rank_queue.h"
+#include "cli/plugin/scratch_folder.h"
 #include "cli/reports/advice/advice_report.h"
 #include "cli/reports/advice/size_report.h"
 #include "cli/reports/advice/way_words.h"
@@ -116,9 +119,9 @@ class AdviseCommand : public Subcommand {
         "fits, of FROM, twice as many and so on")
         ->group(kScriptGroup);
     add_cluster_option(app, cluster_)->group(kScriptGroup);
-    add_count_option(app, "--ranks-per-node", ranks_per_node_, 1, kMostRanks,
-                     "Ranks on a node, a device each, in jobs of more (default 8)")
-        ->group(kScriptGroup);
+    ranks_per_node_option_ = add_count_option(app, "--ranks-per-node", ranks_per_node_, 1, kMostRanks,
+                                              "Ranks on a node, a device each, in jobs of more (default 8)")
+                                 ->group(kScriptGroup);
   }
 
   bool is_of_size() const { return goal_ == Goal::kBatch || goal_ == Goal::kSequence; }
@@ -142,6 +145,9 @@ class AdviseCommand : public Subcommand {
     program_.choose_program(context.argv());
     program_.request();  // refuses a choice of steps that does not exist before anything is recorded
     if (!world_sizes_.empty()) return advise_job(context);
+    if (!cluster_.empty() || ranks_per_node_option_->count() > 0)
+      throw input_error("--cluster and --ranks-per-node need --world-size",
+                        "Give the number of ranks of the job: --world-size 8");
     const std::vector<std::string> words = run_words();
     StatusLine status = context.status_line();
     const auto progress = progress_for(context, status);
@@ -164,12 +170,15 @@ class AdviseCommand : public Subcommand {
     std::map<int, JobRank> ranks;
     const WorldAdvice advice = advise_world_size(world_sizes_, [&](int world_size) {
       progress(fmt::format("recording representative ranks of {}", world_size));
-      std::vector<std::string> words = with_options(run_words(), job_words(world_size));
-      const int rank = find_demanding_rank(words);
-      words = with_options(std::move(words), {"--rank", std::to_string(rank)});
-      auto recorder = std::make_unique<ChildRecorder>(words, true, true, std::nullopt, progress);
+      const std::vector<std::string> words = with_options(run_words(), job_words(world_size));
+      auto said = std::make_unique<ScratchFolder>();
+      const int rank = find_demanding_rank(words, said->path());
+      auto recorder =
+          std::make_unique<ChildRecorder>(with_options(words, {"--rank", std::to_string(rank)}), true, true,
+                                          std::nullopt, progress, Variables{{kSaidVariable, said->path()}});
       Advice found = advise(*recorder, request_, progress);
-      ranks[world_size] = {std::move(recorder), words};
+      const std::string needed = fmt::format("{}", fmt::join(ranks_heard_by(rank, said->path()), ","));
+      ranks[world_size] = {std::move(said), std::move(recorder), with_options(words, {"--rank", needed})};
       return RankAdvice{rank, std::move(found)};
     });
     status.wipe();
@@ -179,6 +188,7 @@ class AdviseCommand : public Subcommand {
     report.best.peak_flops = peak_flops(device_);
     const Way& way = report.best.advice.recommended();
     instruct_run(report.best.instructions, best.words, way);
+    report.best.instructions.is_job = true;
     write_policy(context, way, report.best.instructions);
     context.publish_beside(report, output_);
     return way.is_within ? ExitStatus::kOk : ExitStatus::kCheckFailed;
@@ -190,11 +200,15 @@ class AdviseCommand : public Subcommand {
     if (!is_virtual(device_))
       throw input_error("a rank without its peers needs a virtual GPU", "Add --device virtual.");
     if (is_of_size()) throw input_error("--world-size is for --goal time and --goal memory");
+    for (const int ranks : world_sizes_)
+      if (ranks > ranks_per_node_ && ranks % ranks_per_node_ != 0)
+        throw input_error(fmt::format("{} ranks do not fill nodes of {}", ranks, ranks_per_node_),
+                          "Give --ranks-per-node a number that divides them.");
   }
 
   /// Returns the options of `run` for a job of that size.
   std::vector<std::string> job_words(int world_size) const {
-    const int nodes = world_size % ranks_per_node_ == 0 ? world_size / ranks_per_node_ : 1;
+    const int nodes = std::max(1, world_size / ranks_per_node_);
     std::vector<std::string> words = {"--world-size", std::to_string(world_size)};
     if (nodes > 1) words.insert(words.end(), {"--nodes", std::to_string(nodes)});
     if (!cluster_.empty()) words.insert(words.end(), {"--cluster", cluster_});
@@ -345,8 +359,10 @@ class AdviseCommand : public Subcommand {
     return found == profile.flops_per_second.end() ? 0 : found->second;
   }
 
-  /// Recorder of one rank of a job, and the words of a `run` of that rank.
+  /// Recorder of one rank of a job, and the words of a `run` of that rank and of those whose objects it
+  /// needs.
   struct JobRank {
+    std::unique_ptr<ScratchFolder> said;  ///< what ranks have said: see kSaidVariable
     std::unique_ptr<ChildRecorder> recorder;
     std::vector<std::string> words;
   };
@@ -355,6 +371,7 @@ class AdviseCommand : public Subcommand {
   AdviceRequest request_;
   std::vector<int> world_sizes_;  ///< ascending; empty: the program is no job of many ranks
   int ranks_per_node_ = 8;
+  const CLI::Option* ranks_per_node_option_ = nullptr;
   std::string cluster_;  ///< of the job; empty: the usual one of the card
   Goal goal_ = Goal::kTime;
   std::vector<std::string> traces_, inputs_;

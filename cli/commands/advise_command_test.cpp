@@ -72,6 +72,9 @@ TEST_F(AdviseCommandTest, RefusesJobsThatItCannotRecord) {
       {{"model.pt", "--world-size", "2"}, "--world-size is for training scripts"},
       {{"train.py", "--world-size", "2", "--device", "host"}, "needs a virtual GPU"},
       {{"train.py", "--world-size", "2", "--goal", "batch", "--size-argument", "--n"}, "for --goal time and"},
+      {{"train.py", "--device", "virtual", "--world-size", "4..12"}, "12 ranks do not fill nodes of 8"},
+      {{"train.py", "--ranks-per-node", "4"}, "need --world-size"},
+      {{"train.py", "--cluster", "dgx-h100"}, "need --world-size"},
       {{"train.py", "--world-size", "8..2"}, "2 is less than 8"}};
   for (const auto& [words, message] : refused) {
     const CliRun run = advise(words);

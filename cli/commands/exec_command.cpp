@@ -100,6 +100,7 @@ class ExecCommand : public Subcommand {
     command_ = words_after_mark(context.argv(), command_);
     complete(ranks_);
     if (ranks_.world_size) refuse_launcher();
+    refuse_patience();
     const DeviceProfile profile = load_profile(profile_);
     if (!output_.empty()) check_writable(output_);
     const ScratchFolder scratch;
@@ -130,6 +131,17 @@ class ExecCommand : public Subcommand {
             fmt::format("--world-size runs ranks alone, and {} starts ranks itself", word),
             "Leave out one of them: offprof exec --world-size 8 -- python train.py, or offprof exec "
             "-- torchrun --nproc-per-node 8 train.py");
+  }
+
+  /// Throws Error (input) for a time that ranks could not wait: see python/offprof/peer_ranks.py.
+  static void refuse_patience() {
+    const char* const seconds = std::getenv("OFFPROF_PEER_TIMEOUT");
+    if (seconds == nullptr) return;
+    const std::string_view text = seconds;
+    if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos ||
+        text.find_first_not_of('0') == std::string_view::npos)
+      throw input_error(fmt::format("OFFPROF_PEER_TIMEOUT={} is not a whole number of seconds", text),
+                        "Give 1 or more.");
   }
 
   /// Runs the command, or each rank until one fails. Returns the exit status.

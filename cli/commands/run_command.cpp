@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -240,12 +242,14 @@ class RunCommand : public Subcommand {
     script.virtual_gpu->cluster = ranks_.cluster;
     for (const int rank : ranks_.ranks)
       claim_files(rank_file(ranks_, output_, rank), rank_file(ranks_, commands_path_, rank));
-    const ScratchFolder said, figures;
-    RankQueue queue(ranks_.ranks, *ranks_.world_size, said.path());
+    const ScratchFolder scratch, figures;
+    const char* const kept = std::getenv(kSaidVariable);
+    const std::string said = kept != nullptr ? kept : scratch.path();
+    RankQueue queue(ranks_.ranks, *ranks_.world_size, said);
     RankRunsReport ranks{.world_size = *ranks_.world_size, .nodes = ranks_.nodes};
     while (const auto rank = queue.next()) {
       const std::string collectives_path = figures.file(fmt::format("rank{}.json", *rank));
-      script.rank = {*rank, *ranks_.world_size, said.path(), collectives_path};
+      script.rank = {*rank, *ranks_.world_size, said, collectives_path};
       script.trace_path = rank_file(ranks_, output_, *rank);
       script.commands_path = rank_file(ranks_, commands_path_, *rank);
       if (ranks_.is_automatic) claim_files(script.trace_path, script.commands_path);

@@ -5,11 +5,25 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <utility>
 
 #include "traces/base/error.h"
 
 namespace offprof {
+
+std::vector<int> ranks_heard_by(int rank, const std::string& said) {
+  std::set<int> heard;
+  std::vector<int> unread = {rank};
+  while (!unread.empty()) {
+    const int next = unread.back();
+    unread.pop_back();
+    if (!heard.insert(next).second) continue;
+    std::ifstream file(fmt::format("{}/heard-{}", said, next));
+    for (int other = 0; file >> other;) unread.push_back(other);
+  }
+  return {heard.begin(), heard.end()};
+}
 
 RankQueue::RankQueue(std::vector<int> ranks, int world_size, std::string said)
     : ranks_(std::move(ranks)),

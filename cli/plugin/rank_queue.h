@@ -11,6 +11,14 @@ namespace offprof {
 /// Exit status of a rank that ended because another one has to run first (python/offprof/lone_rank.py).
 inline constexpr int kRankWaits = 75;
 
+/// Environment variable: folder in which ranks leave what they say, where ranks of later commands find it.
+/// Without it, what they say is gone with the command.
+inline constexpr const char* kSaidVariable = "OFFPROF_RANKS_SAID";
+
+/// Returns the ranks whose objects that rank has heard, and those that they have heard, with the rank itself,
+/// ascending. `said`: see RankQueue.
+std::vector<int> ranks_heard_by(int rank, const std::string& said);
+
 /// Most ranks that `--rank auto` runs.
 inline constexpr std::size_t kMostAutomaticRanks = 32;
 

@@ -142,5 +142,12 @@ TEST_F(WaitingRanksTest, AnObjectThatIsNeverSentIsNamed) {
   EXPECT_THAT([&] { queue.next(); }, ThrowsMessage<Error>(HasSubstr("has ended without sending it")));
 }
 
+TEST_F(RankQueueTest, ARankNeedsThoseThatItHasHeardAndThoseThatTheyHave) {
+  std::ofstream(folder / "heard-2") << "1\n1\n";
+  std::ofstream(folder / "heard-1") << "0\n2\n";
+  EXPECT_THAT(ranks_heard_by(2, folder.path()), ElementsAre(0, 1, 2));
+  EXPECT_THAT(ranks_heard_by(3, folder.path()), ElementsAre(3));
+}
+
 }  // namespace
 }  // namespace offprof

@@ -255,6 +255,8 @@ _NOTHING_FITS = (
 )
 
 
+_VARIABLES_OF_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
 # Start of the note on operators that read values which a virtual GPU does not know.
 _VALUE_READS = "values are read back from the device"
 
@@ -263,6 +265,11 @@ def failure_hint(device: str, error: BaseException, notes: list[str]) -> str:
     """Returns what to do about an error of the program. `notes` are those of the device until then."""
     if device.startswith("cuda") and type(error).__name__ == "OutOfMemoryError":
         return _NOTHING_FITS
+    if isinstance(error, KeyError) and error.args and error.args[0] in _VARIABLES_OF_RANKS:
+        return (
+            f"It reads {error.args[0]}, which a launcher of many ranks sets. --world-size N records one rank of N alone, on "
+            "a virtual GPU. Nothing is written."
+        )
     reads = [note.partition("(")[2].partition(")")[0] for note in notes if note.startswith(_VALUE_READS)]
     hint = "Its traceback is above. Nothing is written."
     if not reads:

@@ -192,8 +192,13 @@ def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
     distributed_c10d._new_process_group_helper = _without_gloo(make_group)
     gpu.exchange_with_peers(said, 0, call_site)
     carry_objects(_Voices(place, said))
+    distributed_c10d.monitored_barrier = dist.monitored_barrier = _do_not_wait  # gloo's, which `fake` does not have
     _save_alone()
     _note_partners(said / f"partners-{place.rank}")
+
+
+def _do_not_wait(*_: object, **__: object) -> None:
+    """Does nothing: the other ranks have come."""
 
 
 def _save_alone() -> None:
@@ -346,14 +351,18 @@ class _Voices:
         """Returns what another rank has said. If that is still to run, ends this process: it begins anew afterwards.
         Raises RuntimeError if it is not to run."""
         try:
-            return (self._folder / key).read_bytes()
+            value = (self._folder / key).read_bytes()
+            if rank != self._place.rank:
+                with (self._folder / f"heard-{self._place.rank}").open("a") as file:
+                    file.write(f"{rank}\n")
+            return value
         except FileNotFoundError:
             if rank in self._ranks_to_come():
                 self._wait_for(rank, key)
             raise RuntimeError(
                 f"rank {self._place.rank} runs alone and needs an object that rank {rank} sends: "
-                f"run that one in the same command, and those that it needs: --rank {rank},{self._place.rank}, or "
-                f"--rank 0-{max(rank, self._place.rank)}"
+                f"run that one in the same command, and those that it needs: --rank 0-{max(rank, self._place.rank)} "
+                "runs all of them"
             ) from None
 
     def _ranks_to_come(self) -> list[int]:

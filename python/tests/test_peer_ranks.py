@@ -186,6 +186,14 @@ else:
     assert "rank 0 has waited 2 s for an object of rank 1" in done.err
 
 
+def test_a_time_to_wait_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", "print('ran')")
+    done = run_under_exec(tmp_path, (), command, "", {"OFFPROF_PEER_TIMEOUT": "soon"}, timeout_s=60)
+    assert done.status == 2
+    assert done.out == ""
+    assert "OFFPROF_PEER_TIMEOUT=soon is not a whole number of seconds" in done.err
+
+
 @pytest.mark.parametrize("wait", ["dist.all_gather_object([None, None], 1)", "say(reduced.item())"])
 def test_a_rank_that_waits_ends_with_the_job(together: Exec, wait: str) -> None:
     done = together(f"""

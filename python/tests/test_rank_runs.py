@@ -103,6 +103,24 @@ def test_the_least_number_of_ranks_is_advised_and_fits(report_of: Report, monkey
         assert measured[figure] == recommended["predicted"][figure] == recommended["measured"][figure]
 
 
+def test_a_stage_of_a_pipeline_is_advised_with_what_other_stages_say(report_of: Report, tmp_path: Path) -> None:
+    text = (PROGRAMS / "pipeline.py").read_text()
+    uneven = text.replace("blocks.Block() for _ in range(2)", "blocks.Block() for _ in range(2 + 2 * rank)")
+    assert uneven != text
+    (tmp_path / "pipeline.py").write_text(uneven)
+    (tmp_path / "blocks.py").write_text((PROGRAMS / "blocks.py").read_text())
+    script = tmp_path / "pipeline.py"
+    advice = report_of("advise", script, "--world-size", 3, "--device", "virtual:l4", "-o", "policy.json", *STEPS)
+    assert advice["attempts"][0]["rank"] == 2
+    run = advice["advice"]["run"]
+    assert run[run.index("--rank") + 1] == "0,1,2"
+    measured = report_of(*run)["ranks"][2]["measured"]
+    assert (
+        measured["device_reserved_peak_bytes"]
+        == (advice["advice"]["recommended"]["predicted"]["device_reserved_peak_bytes"])
+    )
+
+
 def test_a_rank_has_its_device_its_trace_and_its_name(offprof: Run, tmp_path: Path) -> None:
     script = PROGRAMS / "ddp.py"
     done = offprof("run", script, "--world-size", 16, "--nodes", 2, "--rank", 13, "-o", "t.json", *STEPS)

@@ -225,7 +225,7 @@ TEST_F(AdviceReportTest, WritesThePolicyBeforeTheRun) {
 
 TEST_F(AdviceReportTest, ShowsHowAScriptTrainsOnUnderThePolicy) {
   WayInstructions& instructions = report_.instructions;
-  instructions = {.run = {"run", "train.py", "--policy", "policy.json", "--", "-x"},
+  instructions = {.run = {"run", "train.py", "--device", "virtual", "--policy", "policy.json", "--", "-x"},
                   .policy = "policy.json",
                   .is_script = true};
   report_.advice.ways[0].configuration = {};
@@ -240,6 +240,10 @@ or with other engines, as far as each can (export says what is left out):
   EXPECT_THAT(text(120), shows);
   report_.advice.ways[0].policy.rules = {{.placement = {"", Place::kRecompute}}};
   EXPECT_THAT(text(120), shows);
+  instructions.is_job = true;
+  EXPECT_THAT(text(120), testing::AllOf(testing::HasSubstr("with offloading:\n"),
+                                        testing::Not(testing::HasSubstr("--continue"))));
+  instructions.is_job = false;
   instructions.variables = {{"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"}};
   EXPECT_THAT(text(120),
               testing::HasSubstr("# in the environment: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));

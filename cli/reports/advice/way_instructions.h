@@ -15,6 +15,7 @@ struct WayInstructions {
   std::vector<std::string> policy_command{};
   std::string policy{};    ///< path of its policy, or name of a preset
   bool is_script = false;  ///< the program is a training script
+  bool is_job = false;     ///< of several ranks, which `run` records but does not train
   Variables variables{};   ///< of the run
 };
 

@@ -27,7 +27,7 @@ struct Communicator {
   GroupShape group;
 };
 
-/// What Python tells of a group: see VirtualGpu::note_group.
+/// A group as Python tells of it: see VirtualGpu::note_group.
 struct NotedGroup {
   GroupShape shape;
   std::string name;
