@@ -362,7 +362,7 @@ class AdviseCommand : public Subcommand {
   /// Recorder of one rank of a job, and the words of a `run` of that rank and of those whose objects it
   /// needs.
   struct JobRank {
-    std::unique_ptr<ScratchFolder> said;  ///< what ranks have said: see kSaidVariable
+    std::unique_ptr<ScratchFolder> said;  ///< see kSaidVariable
     std::unique_ptr<ChildRecorder> recorder;
     std::vector<std::string> words;
   };

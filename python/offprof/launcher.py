@@ -210,7 +210,7 @@ class _Launch:
         steps = self.recording.steps
         if steps == 0:
             message, hint = self.driver.no_step_message(f"{self.program} {how} before a step was seen")
-            return self._refuse(True, message, hint)
+            return self._refuse(True, message, hint + _hint_of_reads(self.recording.take_notes()))
         return self._refuse(
             True,
             f"{self.program} {how} after {_steps(steps)}, before everything was recorded",
@@ -255,6 +255,7 @@ _NOTHING_FITS = (
 )
 
 
+_OTHER_STREAM = "computes on a CUDA stream of its own"  # engine/devices/cuda/cuda_device.cpp
 _VARIABLES_OF_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 # Start of the note on operators that read values which a virtual GPU does not know.
@@ -270,13 +271,23 @@ def failure_hint(device: str, error: BaseException, notes: list[str]) -> str:
             f"It reads {error.args[0]}, which a launcher of many ranks sets. --world-size N records one rank of N alone, on "
             "a virtual GPU. Nothing is written."
         )
+    if _OTHER_STREAM in str(error):
+        return (
+            "Run the model on the default stream: without torch.cuda.stream or StreamContext. DeepSpeed's ZeRO-3 gathers "
+            "parameters on a stream of its own; offprof exec runs it, and gives its peaks. Nothing is written."
+        )
+    return "Its traceback is above. Nothing is written." + _hint_of_reads(notes)
+
+
+def _hint_of_reads(notes: list[str]) -> str:
+    """Returns a sentence on values that the program read and a virtual GPU does not know; empty if there are none."""
     reads = [note.partition("(")[2].partition(")")[0] for note in notes if note.startswith(_VALUE_READS)]
-    hint = "Its traceback is above. Nothing is written."
     if not reads:
-        return hint
+        return ""
     return (
-        f"{hint} It read values that a virtual GPU does not know, as zeros ({', '.join(reads)}): that may be why. If a "
-        "router chooses experts by them, --assume balanced-experts gives its choice"
+        f" It read values that a virtual GPU does not know, as zeros ({', '.join(reads)}): that may be why, as where it "
+        "leaves out steps whose gradients are not finite. If a router chooses experts by them, --assume balanced-experts "
+        "gives its choice"
     )
 
 
