@@ -46,6 +46,19 @@ std::string fit_words(const ReportRun& run) {
   return fmt::format("It fits: {} of {} are left.", format_bytes(left), limit);
 }
 
+/// Says what helps a step that does not fit, if offloading activations does not.
+std::string remedy_words(const ReportRun& run, const TuneResult* tuned) {
+  if (!run.device_memory_bytes || device_bytes_taken(run.predicted) <= *run.device_memory_bytes) return "";
+  if (run.record.resident_bytes > *run.device_memory_bytes)
+    return fmt::format(
+        "What is always there, such as weights and optimizer states, takes {} alone, so offloading "
+        "activations "
+        "cannot make it fit: offprof advise says what can.",
+        format_bytes(run.record.resident_bytes));
+  if (tuned == nullptr || tuned->chosen) return "";
+  return "offprof advise tries checkpointing too.";
+}
+
 std::string place_words(const ReportRun& run) {
   const ProgramPlace& place = run.peak_place;
   if (place.phase.empty() && place.op.empty()) return "";
@@ -183,6 +196,7 @@ Verdict judge(const std::vector<ReportRun>& runs, const TuneResult* tuned) {
     say(policy_words(run) + place_words(run));
   if (runs.size() > 1) say(foreign_words(runs.front(), run));
   if (tuned != nullptr) say(tuned_words(*tuned, runs.front().trace->policy));
+  say(remedy_words(run, tuned));
   for (const ReportRun& each : runs) say(doubt_words(each));
   verdict.figures = runs.size() > 1 ? figures_of(run, runs.front().predicted, runs.front().label)
                                     : figures_of(run, run.keep, "keep");

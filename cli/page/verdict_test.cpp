@@ -52,6 +52,18 @@ TEST(Verdict, SaysHowMuchIsMissing) {
               Contains(HasSubstr("It does not fit: that is 1.00 GiB more than the 2.00 GiB of the device")));
 }
 
+TEST(Verdict, SaysWhatHelpsAStepThatOffloadingDoesNotMakeFit) {
+  const Metrics now = metrics(4 * kGiB, 1000);
+  ReportRun run = run_of(now, now);
+  const TuneResult nothing_fits;
+  EXPECT_THAT(sentences_of({run}, &nothing_fits), Contains(HasSubstr("offprof advise tries checkpointing")));
+  run.record.resident_bytes = 3 * kGiB;
+  EXPECT_THAT(sentences_of({run}, &nothing_fits),
+              Contains(AllOf(HasSubstr("takes 3.00 GiB alone"), HasSubstr("offprof advise says what can"))));
+  run.device_memory_bytes = 5 * kGiB;
+  EXPECT_THAT(sentences_of({run}, &nothing_fits), Not(Contains(HasSubstr("offprof advise"))));
+}
+
 TEST(Verdict, SaysWhatThePolicyGainsAndCosts) {
   Metrics now = metrics(kGiB, 1100);
   now.d2h_bytes = kMiB;

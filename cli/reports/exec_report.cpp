@@ -61,8 +61,8 @@ std::vector<TextTable::Cell> row_of(const GpuProcess& process) {
   const ProcessPeaks& peaks = process.peaks;
   for (const Bytes bytes : {peaks.allocated, peaks.reserved, peaks.requested})
     row.emplace_back(format_bytes(bytes));
-  row.push_back(process.out_of_memory_errors > 0 ? TextTable::Cell("yes", Tone::kBad)
-                                                 : TextTable::Cell("no"));
+  row.push_back(process.out_of_memory_errors > 0 ? TextTable::Cell("no", Tone::kBad)
+                                                 : TextTable::Cell("yes"));
   row.emplace_back(format_duration(process.modelled_time_ns));
   return row;
 }
@@ -73,8 +73,8 @@ std::string table_of(const ExecReport& report, const Page& page) {
                    {"allocated"},
                    {"reserved"},
                    {"requested"},
-                   {"out of memory", Align::kLeft},
-                   {"modelled time"}});
+                   {"fits", Align::kLeft},
+                   {"time"}});
   for (const GpuProcess& process : report.processes)
     if (process.problem.empty() && !(process.rank && process.ended)) table.add_row(row_of(process));
   if (table.empty()) return {};

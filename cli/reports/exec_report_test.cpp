@@ -57,7 +57,7 @@ TEST(ExecReport, ShowsAProcessInTheTable) {
   const std::string text = to_text(report_of({parse_process_report(kEnded, "7.json")}), Page{});
   EXPECT_THAT(text,
               AllOf(HasSubstr("Virtual GPU l4: NVIDIA L4, 1.00 GiB"), HasSubstr("python3 train.py"),
-                    HasSubstr("1.50 KiB"), HasSubstr("2.00 MiB"), HasSubstr("yes"), HasSubstr("2.00 us")));
+                    HasSubstr("1.50 KiB"), HasSubstr("2.00 MiB"), HasSubstr("  no "), HasSubstr("2.00 us")));
   EXPECT_THAT(text, HasSubstr("modelled, not measured"));
 }
 

@@ -46,7 +46,7 @@ NcclMemory estimate_nccl_memory(std::int64_t communicators) {
 }
 
 std::string collective_table(const RanksWithCollectives& ranks, const Page& page) {
-  TextTable table({{"rank"}, {"collective", Align::kLeft}, {"calls"}, {"bytes"}, {"modelled time"}});
+  TextTable table({{"rank"}, {"collective", Align::kLeft}, {"calls"}, {"bytes"}, {"time"}});
   for (const auto& [rank, collectives] : ranks)
     for (const CollectiveSum& sum : collectives->sums)
       table.add_row(

@@ -23,9 +23,9 @@ std::string memory_table(const std::vector<const GpuProcess*>& ranks, const Page
                    {"reserved"},
                    {"requested"},
                    {"communicators"},
-                   {"out of memory", Align::kLeft},
+                   {"fits", Align::kLeft},
                    {"exposed"},
-                   {"modelled time"}});
+                   {"time"}});
   for (const GpuProcess* process : ranks) {
     const bool is_out = process->out_of_memory_errors > 0;
     table.add_row({std::to_string(*process->rank),
@@ -33,7 +33,7 @@ std::string memory_table(const std::vector<const GpuProcess*>& ranks, const Page
                    format_bytes(process->peaks.reserved),
                    format_bytes(process->peaks.requested),
                    std::to_string(process->collectives.communicators),
-                   {is_out ? "yes" : "no", is_out ? Tone::kBad : Tone::kPlain},
+                   {is_out ? "no" : "yes", is_out ? Tone::kBad : Tone::kPlain},
                    format_duration(process->collectives.exposed_ns),
                    format_duration(process->modelled_time_ns)});
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/tables/headline.h"
 #include "cli/tables/step_size.h"
 
@@ -22,6 +24,20 @@ std::string goal_text(const TuneReport& report) {
                      is_over_another ? " relative to " + report.configurations.front().trace : "");
 }
 
+/// Returns the fastest policy of the frontier that fits into the budget; nullptr: none does.
+const Candidate* fastest_within(const TuneResult& result, Bytes budget) {
+  const Candidate* fastest = nullptr;
+  for (const Candidate& candidate : result.frontier)  // less time, the more memory
+    if (device_bytes_taken(candidate.predicted) <= budget) fastest = &candidate;
+  return fastest;
+}
+
+double slowdown_percent(const Candidate& candidate, const Candidate& keep) {
+  return 100 * (static_cast<double>(candidate.predicted.step_time_ns.value_or(0)) /
+                    static_cast<double>(std::max<Nanoseconds>(1, keep.predicted.step_time_ns.value_or(1))) -
+                1);
+}
+
 /// Returns the text for a goal without a policy. It is certain that no policy exists if the budget is below
 /// the lower bound of the peak.
 std::string no_policy_text(const TuneReport& report) {
@@ -36,11 +52,18 @@ std::string no_policy_text(const TuneReport& report) {
       report.goal.memory_budget_bytes
           ? ""
           : fmt::format(" at no more than {:g}% slowdown", 100 * report.goal.max_slowdown);
-  return fmt::format("{} fits into {}{}. The least memory {} is {}{} ({} bytes): {}.",
-                     is_certain ? "No policy" : "No policy that was found", format_bytes(budget), slowdown,
-                     is_least ? "reachable" : "found", format_bytes(taken), has_allocator ? " reserved" : "",
-                     taken, describe(least.policy)) +
-         (slowdown.empty() ? "" : " Without --max-slowdown, tune chooses the fastest policy that fits.");
+  const std::string none =
+      fmt::format("{} fits into {}{}.", is_certain ? "No policy" : "No policy that was found",
+                  format_bytes(budget), slowdown);
+  if (const Candidate* const fastest = slowdown.empty() ? nullptr : fastest_within(result, budget))
+    return none + fmt::format(
+                      " The fastest found that fits takes {}, {:+.1f}%: {}. Without --max-slowdown, tune "
+                      "looks for the fastest that fits.",
+                      format_duration(fastest->predicted.step_time_ns.value_or(0)),
+                      slowdown_percent(*fastest, result.keep), describe(fastest->policy));
+  return none + fmt::format(" The least memory {} is {}{} ({} bytes): {}.", is_least ? "reachable" : "found",
+                            format_bytes(taken), has_allocator ? " reserved" : "", taken,
+                            describe(least.policy));
 }
 
 }  // namespace

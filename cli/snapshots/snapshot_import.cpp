@@ -124,6 +124,10 @@ Trace trace_of_snapshot(const DeviceSnapshot& snapshot) {
   trace.notes.emplace_back(
       "imported from a memory snapshot: it has no saved tensors and no kernels; its operators are "
       "the places that allocated, and its times are those of the allocations");
+  if (snapshot.entries.empty())
+    trace.notes.emplace_back(
+        "the snapshot has no history, so its peak is what was allocated when it was written: call "
+        "torch.cuda.memory._record_memory_history() before the run");
   if (built.unknown_frees() > 0)
     trace.notes.push_back(fmt::format(
         "{} blocks are older than the history of the snapshot, which freed them", built.unknown_frees()));

@@ -158,6 +158,15 @@ def test_runs_nothing_of_a_pickle(offprof: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "t.json").exists()
 
 
+def test_says_that_a_snapshot_without_history_has_no_peak(offprof: Run, tmp_path: Path) -> None:
+    blocks = [{"size": 512, "requested_size": 500, "state": "active_allocated", "frames": []}]
+    segments = [{"device": 0, "address": 4096, "total_size": 2 << 20, "blocks": blocks}]
+    (tmp_path / "s.pickle").write_bytes(pickle.dumps({"segments": segments, "device_traces": [[]]}))
+    end = offprof("import", "--from", "memory-snapshot", "s.pickle", "-o", "t.json")
+    assert end.returncode == 0, end.stderr
+    assert "its peak is what was allocated when it was written" in " ".join((end.stdout + end.stderr).split())
+
+
 def test_has_only_the_opcodes_that_the_visualizer_reads(folder: Path) -> None:
     known = {"PROTO", "EMPTY_DICT", "EMPTY_LIST", "MARK", "BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1", "NONE"}
     known |= {

@@ -152,13 +152,14 @@ std::vector<std::string> checkpointed_paths(const ModuleFamily& family, std::siz
 }
 
 std::string checkpoint_name(const ModuleFamily& family, std::size_t count, Chosen chosen) {
-  if (count == family.paths.size()) return fmt::format("checkpoint all {} {}", count, family.pattern);
+  const std::string modules = family.pattern == "*" ? "modules" : family.pattern;
+  if (count == family.paths.size()) return fmt::format("checkpoint all {} {}", count, modules);
   const bool is_largest = chosen == Chosen::kBest && !family.is_even();
   return fmt::format("checkpoint {}{} of {} {}",
                      chosen == Chosen::kFirst ? "the first "
                      : is_largest             ? "the largest "
                                               : "",
-                     count, family.paths.size(), family.pattern);
+                     count, family.paths.size(), modules);
 }
 
 }  // namespace offprof

@@ -82,7 +82,7 @@ TEST(ModuleFamilies, OfDifferentSizesAreCheckpointedTheLargestFirst) {
   EXPECT_THAT(checkpointed_paths(families[0], 2), ElementsAre("1", "3"));
   EXPECT_THAT(checkpointed_paths(families[0], 3), ElementsAre("1", "2", "3"));
   EXPECT_THAT(checkpointed_paths(families[0], 2, Chosen::kFirst), ElementsAre("0", "1"));
-  EXPECT_EQ(checkpoint_name(families[0], 2), "checkpoint the largest 2 of 4 *");
+  EXPECT_EQ(checkpoint_name(families[0], 2), "checkpoint the largest 2 of 4 modules");
 }
 
 TEST(ModuleFamilies, LeaveOutModulesThatSaveLittle) {

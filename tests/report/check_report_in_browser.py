@@ -90,6 +90,11 @@ class Report(unittest.TestCase):
         self.browser.hover("#timeline", 0.3, 0.25)
         self.assertRegex(self.browser.evaluate(text_of("#tooltip")), r"linear|LinearBackward0")
 
+    def test_what_is_drawn_as_computation_is_no_stall(self) -> None:
+        times = self.browser.evaluate("({...document.querySelector('#timeline').dataset})")
+        self.assertGreater(int(times["stallsNs"]), 0)
+        self.assertLessEqual(int(times["computeNs"]) + int(times["stallsNs"]), int(times["stepNs"]))
+
     def test_memory_is_stacked_by_kind_operator_module_and_line(self) -> None:
         for by, expected in (
             ("kind", "saved tensors"),

@@ -36,14 +36,27 @@ class Timeline {
     return rows;
   }
 
+  // Spans in which operators compute: the stalls within an operator are left out.
   opSpans() {
-    const {run} = this.page, {ops} = run;
-    return Array.from(run.opTimes, (begin, i) => {
-      const name = run.name(ops.op[i]);
-      return {begin, end: begin + ops.duration_ns[i], color: kPhaseColors[run.name(ops.phase[i])] || '--other-phase',
-              text: shortOp(name), title: name,
-              details: [run.name(ops.module[i]), run.name(ops.line[i])].filter(Boolean)};
+    const {run} = this.page, {ops, stallTimes, stalls} = run, spans = [];
+    let stall = 0;
+    run.opTimes.forEach((begin, i) => {
+      const end = begin + ops.duration_ns[i], name = run.name(ops.op[i]);
+      const color = kPhaseColors[run.name(ops.phase[i])] || '--other-phase';
+      const details = [run.name(ops.module[i]), run.name(ops.line[i])].filter(Boolean);
+      const put = (from, to) => {
+        if (to > from) spans.push({begin: from, end: to, color, text: shortOp(name), title: name, details});
+      };
+      let from = begin;
+      for (; stall < stallTimes.length && stallTimes[stall] < end; ++stall) {
+        const stallEnd = stallTimes[stall] + stalls.duration_ns[stall];
+        put(from, stallTimes[stall]);
+        from = Math.max(from, stallEnd);
+        if (stallEnd > end) break;
+      }
+      put(from, end);
     });
+    return spans;
   }
 
   // Neighbouring operators of the same module, without the parts of the path below the repeated one.
@@ -74,6 +87,8 @@ class Timeline {
 
   draw() {
     this.rows = this.makeRows();
+    Object.assign(this.svg.dataset, {computeNs: this.sumOf('compute'), stallsNs: this.sumOf('stalls'),
+                                     stepNs: this.page.run.stepNs});
     const height = this.rows.length * (kRowHeight + kRowGap) + 26;
     const width = beginChart(this.svg, height);
     this.left = kMargin.left;
@@ -81,6 +96,11 @@ class Timeline {
     this.drawTimes(height);
     this.rows.forEach((row, number) => this.drawRow(row, 4 + number * (kRowHeight + kRowGap)));
     this.drawLegend();
+  }
+
+  sumOf(name) {
+    const row = this.rows.find((candidate) => candidate.name === name);
+    return row ? row.spans.reduce((sum, {begin, end}) => sum + end - begin, 0) : 0;
   }
 
   x(ns) {
