@@ -152,7 +152,7 @@ TEST_F(PeerTalkTest, ASignalEndsTheWait) {
   const Descriptor come(pipe[0]), told(pipe[1]);
   const unsigned char number = SIGTERM;
   ASSERT_EQ(write(told.get(), &number, 1), 1);
-  const PeerPatience patience{std::chrono::seconds(60), come.get()};
+  const PeerPatience patience{std::chrono::seconds(5), come.get()};
   PeerChannel channel(folder.path(), "signals", 0, 2, patience);
   EXPECT_THAT([&] { channel.hear(1, 0); }, ThrowsMessage<Error>(HasSubstr("rank 0 was interrupted")));
 }
