@@ -214,8 +214,15 @@ class _Launch:
         return self._refuse(
             True,
             f"{self.program} {how} after {_steps(steps)}, before everything was recorded",
-            f"Let it train for {self.recording.steps_left} steps more.",
+            f"Let it train for {self.recording.steps_left} steps more." + self._shorter_way(),
         )
+
+    def _shorter_way(self) -> str:
+        """Returns a hint on steps that the recording could do without; empty if there are none."""
+        run = self.request["run"]
+        if not run["device"].startswith("virtual") or run["transforms"] != ["recompute"]:
+            return ""
+        return " Without finding out what can be recomputed it takes two fewer: --transforms none."
 
     def _failed(self, error: BaseException) -> int:
         """Reports the program's failure."""

@@ -337,3 +337,21 @@ def test_a_plan_for_another_program_gives_way_to_the_fallback(
     simulated = report_of("simulate", "trace.json", "--policy", path)
     assert simulated["predicted"]["device_peak_bytes"] == report["measured"]["device_peak_bytes"]
     assert any("its fallback is used" in warning for warning in simulated["warnings"])
+
+
+def test_a_short_script_can_do_without_recompute_steps(offprof: Run, tmp_path: Path) -> None:
+    (tmp_path / "short.py").write_text(
+        "import torch\n"
+        "model = torch.nn.Linear(8, 8).cuda()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "for _ in range(13):\n"
+        "    model(torch.randn(4, 8, device='cuda')).sum().backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+    )
+    run = ("run", "short.py", "--device", "virtual", "-o", "t.json")
+    refused = offprof(*run)
+    assert refused.returncode == 2
+    assert "Let it train for 2 steps more" in refused.stderr
+    assert "--transforms none" in refused.stderr
+    assert offprof(*run, "--transforms", "none").returncode == 0

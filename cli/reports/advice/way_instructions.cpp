@@ -62,7 +62,7 @@ std::string script_text(const WayInstructions& instructions, const Way& way) {
       "\n";
   if (!way.configuration.checkpointed.empty())
     return instructions.is_job ? "" : "In your own training:\n" + run;
-  const std::string text = fmt::format(
+  std::string text = fmt::format(
       "In your own training, with forward and loss within the context:\n"
       "{}"
       "  offloading = offprof.OffloadActivations(\"{}\")\n"
