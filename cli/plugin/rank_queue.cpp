@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "traces/base/error.h"
@@ -37,13 +38,13 @@ RankQueue::RankQueue(std::vector<int> ranks, int world_size, std::string said)
 std::optional<int> RankQueue::next() {
   if (is_automatic_) add_representatives();
   if (taken_ == ranks_.size()) return std::nullopt;
-  const auto place = ranks_.begin() + static_cast<std::ptrdiff_t>(taken_);
-  const auto found = std::find_if(place, ranks_.end(), [this](int rank) { return can_run(rank); });
-  if (found == ranks_.end()) throw environment_error(why_none_can_run());
-  std::rotate(place, found, found + 1);
+  const std::span coming = std::span(ranks_).subspan(taken_);
+  const auto found = std::ranges::find_if(coming, [this](int rank) { return can_run(rank); });
+  if (found == coming.end()) throw environment_error(why_none_can_run());
+  std::rotate(coming.begin(), found, found + 1);
   ++taken_;
   tell_ranks_to_come();
-  return *place;
+  return coming.front();
 }
 
 void RankQueue::put_back() {
@@ -68,9 +69,10 @@ bool RankQueue::can_run(int rank) const {
 }
 
 std::string RankQueue::why_none_can_run() const {
-  const int rank = ranks_[taken_], needed = waits_.at(rank).rank;
+  const std::span coming = std::span(ranks_).subspan(taken_);
+  const int rank = coming.front(), needed = waits_.at(rank).rank;
   const auto waits = fmt::format("rank {} waits for an object that rank {} sends, ", rank, needed);
-  if (std::find(ranks_.begin() + static_cast<std::ptrdiff_t>(taken_), ranks_.end(), needed) == ranks_.end())
+  if (std::ranges::find(coming, needed) == coming.end())
     return waits + "but that one has ended without sending it";
   return waits + fmt::format("and that one for an object of rank {}", waits_.at(needed).rank);
 }

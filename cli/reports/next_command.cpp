@@ -19,6 +19,7 @@ constexpr std::string_view kPlainLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
 
 constexpr auto kOutput = std::to_array<std::string_view>({"--output"});
+constexpr auto kOfVirtualGpu = std::to_array<std::string_view>({"--device", "--kernel-times"});
 constexpr auto kDeviceMemory = std::to_array<std::string_view>({"--device-memory"});
 /// Options of `run`, each with a value, that belong to one policy or one report and are left out for another.
 constexpr auto kOfOneRun = std::to_array<std::string_view>(
@@ -138,6 +139,10 @@ std::vector<std::string> run_with_policy(const Trace& trace, const std::string& 
                 : run_of_settings(trace);
   if (exceeds_device(trace)) words = without(words, kDeviceMemory);
   return with_options(std::move(words), {"--policy", policy_file});
+}
+
+std::vector<std::string> without_virtual_gpu(const std::vector<std::string>& words) {
+  return without(words, kOfVirtualGpu);
 }
 
 std::vector<std::string> without_checkpointing(const std::vector<std::string>& words) {

@@ -43,6 +43,11 @@ std::vector<std::string> with_output(const std::vector<std::string>& argv, const
 /// command wrote the trace, the words are derived from the trace's settings.
 std::vector<std::string> run_with_policy(const Trace& trace, const std::string& policy_file);
 
+/// Returns the words of a `run` without the options of a virtual GPU, on which nothing is trained, and
+/// without
+/// `-o`.
+std::vector<std::string> without_virtual_gpu(const std::vector<std::string>& words);
+
 /// Returns the words of a `run` without `--checkpoint` and the patterns after it.
 std::vector<std::string> without_checkpointing(const std::vector<std::string>& words);
 

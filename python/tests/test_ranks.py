@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,20 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "tests" / "programs" / "ranks"
 IS_FULL = os.environ.get("OFFPROF_TEST_EXTENT") == "full"
 WORLDS = (2, 4) if IS_FULL else (2,)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+
+
+def in_job(text: str, options: str = '"nccl"') -> str:
+    """Returns a program that runs the text as a rank of a job, whose group it makes with the options."""
+    start = """
+        import os, torch
+        import torch.distributed as dist
+
+        rank = int(os.environ["RANK"])
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+    """
+    lines = (start, f"dist.init_process_group({options})\n", text, "dist.destroy_process_group()\n")
+    return "".join(textwrap.dedent(part) for part in lines)
 
 
 @pytest.fixture
@@ -75,14 +90,7 @@ def test_small_tensors_of_ranks_that_ran_before_are_theirs(execute: Exec) -> Non
         2,
         "--rank",
         "0,1",
-        script="""
-        import os, torch
-        import torch.distributed as dist
-
-        rank = int(os.environ["RANK"])
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        torch.cuda.set_device(device)
-        dist.init_process_group("nccl")
+        script=in_job("""
         size = torch.tensor([1000 if rank == 0 else 7]).to(device)
         dist.broadcast(size, src=0)
         shape = torch.tensor([3, 4] if rank == 0 else [0, 0]).to(device)
@@ -91,8 +99,7 @@ def test_small_tensors_of_ranks_that_ran_before_are_theirs(execute: Exec) -> Non
         else:
             dist.recv(shape, src=0)
         print(rank, size.item(), shape.tolist())
-        dist.destroy_process_group()
-        """,
+        """),
     )
     assert done.status == 0, done.err
     assert sorted(done.out.splitlines()) == ["0 1000 [3, 4]", "1 1000 [3, 4]"]
@@ -105,20 +112,14 @@ def test_collectives_of_ranks_alone_that_do_not_match_are_reported(execute: Exec
         2,
         "--rank",
         "0,1",
-        script=f"""
-        import os, torch
-        import torch.distributed as dist
-        from torch.distributed.device_mesh import init_device_mesh
-
-        rank = int(os.environ["RANK"])
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        torch.cuda.set_device(device)
-        dist.init_process_group("nccl", device_id=device)
+        script=in_job(
+            f"""
         group = dist.split_group(split_ranks=[[0, 1]]) if {mesh} else None
         dist.all_reduce(torch.zeros(8, device=device), group=group)
         dist.all_reduce(torch.zeros(10 + rank, device=device), group=group)
-        dist.destroy_process_group()
         """,
+            '"nccl", device_id=device',
+        ),
     )
     assert done.status == 0, done.err
     assert done.of_rank(0)["mismatch"] == ""
@@ -264,21 +265,19 @@ def test_groups_of_a_mesh_have_their_own_size(execute: Exec, backend: str) -> No
         2,
         "--rank",
         5,
-        script=f"""
-        import os, torch
-        import torch.distributed as dist
+        script=in_job(
+            f"""
         from torch.distributed.device_mesh import init_device_mesh
 
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        dist.init_process_group("{backend}", device_id=device)  # so that the mesh splits the group
         group = init_device_mesh("cuda", (2, 4), mesh_dim_names=("replicate", "shard")).get_group("shard")
         gathered = torch.empty(4 * 1000, device=device)
         dist.all_gather_into_tensor(gathered, torch.empty(1000, device=device), group=group)
         if "gloo" in "{backend}":
             dist.all_reduce(torch.ones(1), group=group)
         print(dist.get_world_size(group), dist.get_rank(group))
-        dist.destroy_process_group()
         """,
+            f'"{backend}", device_id=device',  # so that the mesh splits the group
+        ),
     )
     assert done.status == 0, done.err
     assert done.out == "4 1\n"
@@ -292,22 +291,17 @@ def test_a_rank_saves_and_loads_its_part_of_a_checkpoint(execute: Exec, tmp_path
         2,
         "--rank",
         "0,1",
-        script=f"""
-        import os, torch
-        import torch.distributed as dist
+        script=in_job(f"""
         import torch.distributed.checkpoint as checkpoint
         from torch.distributed.fsdp import fully_shard
 
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        dist.init_process_group("nccl")
         model = torch.nn.Linear(64, 64).cuda()
         fully_shard(model)
         folder = "{tmp_path}/saved"
         checkpoint.save({{"model": model.state_dict()}}, checkpoint_id=folder)
         checkpoint.load({{"model": model.state_dict()}}, checkpoint_id=folder)
-        print(dist.get_rank(), len(os.listdir(folder)) > 0)
-        dist.destroy_process_group()
-        """,
+        print(rank, len(os.listdir(folder)) > 0)
+        """),
     )
     assert done.status == 0, done.err
     assert sorted(done.out.splitlines()) == ["0 True", "1 True"]

@@ -44,22 +44,14 @@ std::string exports_text(const WayInstructions& instructions, const Way& way) {
   return text;
 }
 
-/// Returns the words of a run without the options of a virtual GPU, on which nothing is trained.
-std::vector<std::string> on_a_gpu(std::vector<std::string> words) {
-  for (const char* const option : {"--device", "--kernel-times"}) {
-    const auto end = std::ranges::find(words, "--");
-    if (const auto found = std::find(words.begin(), end, option); found != end) words.erase(found, found + 2);
-  }
-  return words;
-}
-
 /// Recording takes steps with nothing offloaded; the context of offprof's engine does not. Checkpointing is
 /// up to the program there.
 std::string script_text(const WayInstructions& instructions, const Way& way) {
   if (way.policy == preset_policy("keep")) return "";
-  const std::string run =
-      "  " + command_line(with_options(on_a_gpu(instructions.run), {"--continue"}), instructions.variables) +
-      "\n";
+  const std::string run = "  " +
+                          command_line(with_options(without_virtual_gpu(instructions.run), {"--continue"}),
+                                       instructions.variables) +
+                          "\n";
   if (!way.configuration.checkpointed.empty())
     return instructions.is_job ? "" : "In your own training:\n" + run;
   std::string text = fmt::format(

@@ -48,17 +48,17 @@ double step_in_node(const Latency& latency, bool has_nvlink) {
   return has_nvlink ? latency.nvlink_step : latency.pcie_step;
 }
 
-using Bandwidths = std::array<double, kProtocols>;  ///< by protocol, in bytes per second
-
-/// Returns the time of the fastest protocol. `latency_of` returns the latency of a protocol in microseconds.
-template <typename LatencyOf>
-double shortest_us(double traffic, const Bandwidths& bandwidths, bool has_nvlink,
-                   const LatencyOf& latency_of) {
+/// Returns the shortest time of a protocol, each of which `us_of` returns in microseconds.
+template <typename UsOf>
+double shortest_us(bool has_nvlink, const UsOf& us_of) {
   double shortest = std::numeric_limits<double>::infinity();
   for (std::size_t protocol = 0; protocol < kProtocols; ++protocol)
-    if (protocol != kLl128 || has_nvlink)
-      shortest = std::min(shortest, latency_of(protocol) + traffic / bandwidths.at(protocol) * kUsPerSecond);
+    if (protocol != kLl128 || has_nvlink) shortest = std::min(shortest, us_of(protocol));
   return shortest;
+}
+
+double transfer_us(double bytes, double bytes_per_second) {
+  return bytes / bytes_per_second * kUsPerSecond;
 }
 
 /// Returns the steps of a ring.
@@ -84,8 +84,7 @@ double traffic_of(Collective collective, int ranks) {
 std::optional<Messages> messages_of(Collective collective, Bytes bytes, GroupShape group) {
   switch (collective) {
     case Collective::kAllToAll: {
-      const int ranks_of_node = (group.ranks + group.nodes - 1) / group.nodes;
-      const int in_node = ranks_of_node - 1, between_nodes = group.ranks - ranks_of_node;
+      const int in_node = group.ranks_of_node() - 1, between_nodes = group.ranks - group.ranks_of_node();
       return Messages{in_node, between_nodes, bytes / group.ranks * in_node,
                       bytes / group.ranks * between_nodes};
     }
@@ -127,6 +126,11 @@ double CollectiveCost::most_of_ll(GroupShape group) const {
   return compute_capability_major_ == 8 ? kMostOfLl8 : kMostOfLlBefore8;
 }
 
+/// Returns what the protocols reach over a link of that bandwidth, but for trees.
+CollectiveCost::Bandwidths CollectiveCost::bandwidths_over(double link, GroupShape group) const {
+  return {std::min(most_of_ll(group), kRingLlShare * link), kLl128Share * link, link};
+}
+
 double CollectiveCost::ring_us(Collective collective, double bytes, GroupShape group) const {
   const int steps = steps_of(collective, group.ranks);
   const int network_steps =
@@ -135,15 +139,15 @@ double CollectiveCost::ring_us(Collective collective, double bytes, GroupShape g
           : std::min(steps, collective == Collective::kAllReduce ? 2 * (group.nodes - 1) : group.nodes - 1);
   const bool has_one_each = group.ranks == group.nodes;
   const double bus = bus_bandwidth_of(group);
-  const Bandwidths bandwidths = {std::min(most_of_ll(group), kRingLlShare * bus), kLl128Share * bus, bus};
-  const auto latency_of = [&](std::size_t protocol) {
+  const Bandwidths bandwidths = bandwidths_over(bus, group);
+  const double traffic = bytes * traffic_of(collective, group.ranks);
+  return shortest_us(cluster_.has_nvlink, [&](std::size_t protocol) {
     double step = step_in_node(kRing.at(protocol), cluster_.has_nvlink);
     if (group.nodes > 1) step = std::max(step, kNetworkOverheadUs.at(protocol));
     const double network_step = (has_one_each ? kTree : kRing).at(protocol).network_step;
-    return kRing.at(protocol).base + (steps - network_steps) * step + network_steps * network_step;
-  };
-  return shortest_us(bytes * traffic_of(collective, group.ranks), bandwidths, cluster_.has_nvlink,
-                     latency_of);
+    return kRing.at(protocol).base + (steps - network_steps) * step + network_steps * network_step +
+           transfer_us(traffic, bandwidths.at(protocol));
+  });
 }
 
 /// Returns the time of an all-reduce. Its data go up the tree and down again.
@@ -153,12 +157,12 @@ double CollectiveCost::tree_us(double bytes, GroupShape group) const {
   const double bus = kTreeShare * bus_bandwidth_of(group);
   const Bandwidths bandwidths = {std::min(most_of_ll(group), kTreeLlShare * bus),
                                  (group.nodes <= 1 ? kTreeLl128ShareInNode : kTreeLl128Share) * bus, bus};
-  const auto latency_of = [&](std::size_t protocol) {
+  return shortest_us(cluster_.has_nvlink, [&](std::size_t protocol) {
     const Latency& latency = kTree.at(protocol);
     return latency.base +
-           2 * (in_node * step_in_node(latency, cluster_.has_nvlink) + levels * latency.network_step);
-  };
-  return shortest_us(2 * bytes, bandwidths, cluster_.has_nvlink, latency_of);
+           2 * (in_node * step_in_node(latency, cluster_.has_nvlink) + levels * latency.network_step) +
+           transfer_us(2 * bytes, bandwidths.at(protocol));
+  });
 }
 
 Nanoseconds CollectiveCost::whole(double ns) const {
@@ -168,21 +172,16 @@ Nanoseconds CollectiveCost::whole(double ns) const {
 Nanoseconds CollectiveCost::time_of(const Messages& messages, GroupShape group) const {
   const int ranks_of_node = std::max(1, group.ranks / group.nodes);
   const double network = cluster_.card_bytes_per_second * std::min(1.0, 1.0 * cluster_.cards / ranks_of_node);
-  const auto us_of = [&](std::size_t protocol) {
+  const Bandwidths in_node = bandwidths_over(cluster_.bus_bytes_per_second, group);
+  const Bandwidths between_nodes = bandwidths_over(network, group);
+  const double us = shortest_us(cluster_.has_nvlink, [&](std::size_t protocol) {
     const Latency& latency = kRing.at(protocol);
-    const std::array<double, kProtocols> shares = {kRingLlShare, kLl128Share, 1};
-    const auto transfer_us = [&](Bytes bytes, double bandwidth) {
-      double reached = shares.at(protocol) * bandwidth;
-      if (protocol == kLl) reached = std::min(reached, most_of_ll(group));
-      return static_cast<double>(bytes) / reached * kUsPerSecond;
-    };
     return latency.base + messages.in_node * step_in_node(latency, cluster_.has_nvlink) +
            messages.between_nodes * latency.network_step +
-           std::max(transfer_us(messages.in_node_bytes, cluster_.bus_bytes_per_second),
-                    transfer_us(messages.between_nodes_bytes, network));
-  };
-  double us = std::min(us_of(kLl), us_of(kSimple));
-  if (cluster_.has_nvlink) us = std::min(us, us_of(kLl128));
+           std::max(
+               transfer_us(static_cast<double>(messages.in_node_bytes), in_node.at(protocol)),
+               transfer_us(static_cast<double>(messages.between_nodes_bytes), between_nodes.at(protocol)));
+  });
   return whole(us * kNsPerUs);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -30,6 +31,9 @@ std::string_view name_of(Collective collective);
 struct GroupShape {
   int ranks = 1;
   int nodes = 1;  ///< machines that the ranks are on
+
+  /// Returns the number of ranks on a node, which the ranks fill one after another.
+  int ranks_of_node() const { return (ranks + nodes - 1) / nodes; }
 
   bool operator==(const GroupShape&) const = default;
 };
@@ -71,9 +75,12 @@ class CollectiveCost {
   CollectiveRange range_of(GroupShape group) const;
 
  private:
+  using Bandwidths = std::array<double, 3>;  ///< of LL, LL128 and Simple, in bytes per second
+
   double ring_us(Collective collective, double bytes, GroupShape group) const;
   double tree_us(double bytes, GroupShape group) const;
   Nanoseconds whole(double ns) const;
+  Bandwidths bandwidths_over(double link, GroupShape group) const;
   double bus_bandwidth_of(GroupShape group) const;
   double most_of_ll(GroupShape group) const;
 

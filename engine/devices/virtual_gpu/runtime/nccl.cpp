@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -169,13 +170,13 @@ NcclResult call(Collective collective, const void* send, void* receive, std::siz
   return kNcclSuccess;
 }
 
-/// Creates a communicator. If a group was noted under `key`, it has the nodes of that. `name` is the same on
-/// all its ranks; empty: it is not known.
-NcclResult create(NcclComm* comm, int rank, int ranks, const std::string& key, const std::string& name) {
+/// Creates a communicator, on the nodes of its group if that was noted. `name` is the same on all its ranks;
+/// empty: it is not known.
+NcclResult create(NcclComm* comm, int rank, int ranks, const std::optional<NotedGroup>& noted,
+                  const std::string& name) {
   if (ranks <= 0 || rank < 0 || rank >= ranks)
     return fail(kNcclInvalidArgument,
                 "invalid rank " + std::to_string(rank) + " of " + std::to_string(ranks));
-  const auto noted = gpu().collectives().noted_group(key);
   *comm =
       gpu().collectives().create(rank, ranks, noted ? std::optional(noted->shape.nodes) : std::nullopt, name);
   return kNcclSuccess;
@@ -203,7 +204,7 @@ NcclResult create(NcclComm* comm, int rank, int ranks, const NcclUniqueId& id) {
     return fail(kNcclRemoteError, "the unique id is of ranks that ran before torchrun started the job again");
   const std::string key = key_of(id);
   const auto noted = gpu().collectives().noted_group(key);
-  return create(comm, rank, ranks, key, noted && !noted->name.empty() ? noted->name : key);
+  return create(comm, rank, ranks, noted, noted && !noted->name.empty() ? noted->name : key);
 }
 
 /// Key of the group that Python is making, whose color is not known beforehand (python/offprof/lone_rank.py).
@@ -272,7 +273,7 @@ NcclResult ncclCommInitRankScalable(NcclComm* comm, int ranks, int rank, int ids
 // All ranks in one process, which the virtual GPU has one device for.
 NcclResult ncclCommInitAll(NcclComm* comms, int devices, const int*) {
   if (devices != 1) return fail(kNcclInvalidUsage, "a process of the virtual GPU has one device");
-  return create(comms, 0, 1, {}, {});
+  return create(comms, 0, 1, std::nullopt, {});
 }
 
 // The other ranks tell who is in the part; a rank alone knows by noted groups.
@@ -286,10 +287,9 @@ NcclResult ncclCommSplit(NcclComm parent, int color, int key, NcclComm* comm, vo
   if (color == kNcclNoColor) *comm = nullptr;
   if (color == kNcclNoColor || *comm != nullptr) return kNcclSuccess;
   const GpuCollectives& collectives = gpu().collectives();
-  const std::string by_color = std::to_string(color);
-  const std::string noted_as = collectives.noted_group(by_color) ? by_color : kGroupBeingMade;
-  const auto part = collectives.noted_group(noted_as);
-  return create(comm, key, part ? part->shape.ranks : parent->group.ranks, noted_as, name);
+  auto part = collectives.noted_group(std::to_string(color));
+  if (!part) part = collectives.noted_group(kGroupBeingMade);
+  return create(comm, key, part ? part->shape.ranks : parent->group.ranks, part, name);
 }
 
 NcclResult ncclCommShrink(NcclComm parent, int* excluded, int count, NcclComm* comm, void*, int) {
@@ -301,7 +301,7 @@ NcclResult ncclCommShrink(NcclComm parent, int* excluded, int count, NcclComm* c
       return fail(kNcclInvalidUsage, "an excluded rank must not call ncclCommShrink");
     before += excluded[i] < parent->rank ? 1 : 0;
   }
-  return create(comm, parent->rank - before, parent->group.ranks - count, {}, {});
+  return create(comm, parent->rank - before, parent->group.ranks - count, std::nullopt, {});
 }
 
 NcclResult ncclCommFinalize(NcclComm comm) {

@@ -277,7 +277,7 @@ Nanoseconds GpuCollectives::time_of_messages(const Communicator& communicator,
                                              std::span<const CollectiveCall> calls,
                                              Collective direction) const {
   const GroupShape group = communicator.group;
-  const int ranks_of_node = (group.ranks + group.nodes - 1) / group.nodes;
+  const int ranks_of_node = group.ranks_of_node();
   Messages messages;
   Bytes to_itself = 0;
   for (const CollectiveCall& call : calls) {
