@@ -7,14 +7,12 @@ Python objects reach the other ranks through the store of `torch.distributed`. I
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import signal
 import threading
 import time
 from pathlib import Path
 
-import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from .code_locator import call_site
@@ -26,7 +24,9 @@ from .virtual_gpu import VirtualGpu
 # Seconds for which a rank waits for a value of another one.
 PATIENCE_VARIABLE = "OFFPROF_PEER_TIMEOUT"
 _PATIENCE_S = 300
-_BETWEEN_LOOKS = datetime.timedelta(milliseconds=100)  # at the process of the other rank
+# Between looks into the store, after which Python handles signals. A wait of the store with a time-out would do without,
+# but prints warnings about its socket each time.
+_BETWEEN_LOOKS_S = 0.01
 
 
 def talk_to_peers(gpu: VirtualGpu, place: RankPlace, folder: Path) -> None:
@@ -81,7 +81,7 @@ class _StoreVoices:
         """Waits until the value is in the store. Raises RuntimeError if it does not come in time, or if the process
         of that rank has ended."""
         deadline = time.monotonic() + self._patience_s
-        while not self._comes(key):
+        while not _store().check([_key(key)]):
             if self._has_ended(rank) and not _store().check([_key(key)]):
                 raise RuntimeError(f"rank {self._rank} waits for an object of rank {rank}, whose process has ended")
             if time.monotonic() > deadline:
@@ -89,17 +89,9 @@ class _StoreVoices:
                     f"rank {self._rank} has waited {self._patience_s} s for an object of rank {rank}: it does not "
                     f"call the same collective of objects, or is late ({PATIENCE_VARIABLE}=SECONDS waits longer)"
                 )
+            time.sleep(_BETWEEN_LOOKS_S)
         value: bytes = _store().get(_key(key))
         return value
-
-    @staticmethod
-    def _comes(key: str) -> bool:
-        """Returns True if the value is in the store, or comes soon. In between, Python handles signals."""
-        try:
-            _store().wait([_key(key)], _BETWEEN_LOOKS)
-        except dist.DistStoreError:
-            return False
-        return True
 
     def _process_of(self, rank: int) -> Path:
         return self._folder / f"process-{rank}"
