@@ -24,6 +24,20 @@ namespace {
 /// expandable segments.
 constexpr int kFollowedSteps = 24;
 
+/// Reads and removes the trace of a recording.
+Trace taken_trace(const std::string& path) {
+  Trace trace = read_trace(path);
+  std::filesystem::remove(path);
+  return trace;
+}
+
+/// Returns the recorded step as predictions take it.
+RecordedStep followed(const Configuration& configuration, Trace trace) {
+  trace.settings.device_memory_bytes.reset();
+  trace.settings.steps = kFollowedSteps;
+  return {configuration, std::make_shared<Trace>(std::move(trace)), {}, {}};
+}
+
 void add(std::vector<std::string>& words, const std::vector<std::string>& options) {
   words = with_options(std::move(words), options);
 }
@@ -56,7 +70,11 @@ std::size_t ChildRecorder::runs_at_once() const {
 
 std::vector<RecordedStep> ChildRecorder::record(const std::vector<Configuration>& configurations) {
   std::vector<RecordedStep> recorded;
-  for (std::size_t first = 0; first < configurations.size(); first += runs_at_once()) {
+  if (given_plain_ && !configurations.empty() && configurations.front() == Configuration{}) {
+    recorded.push_back(followed({}, *std::exchange(given_plain_, std::nullopt)));
+    plain_ = recorded.front().trace;
+  }
+  for (std::size_t first = recorded.size(); first < configurations.size(); first += runs_at_once()) {
     const std::size_t count = std::min(runs_at_once(), configurations.size() - first);
     record_at_once(std::span(configurations).subspan(first, count), recorded);
     if (plain_ == nullptr) plain_ = recorded.front().trace;
@@ -78,7 +96,7 @@ void ChildRecorder::record_at_once(std::span<const Configuration> configurations
   for (std::size_t i = 0; i < configurations.size(); ++i)
     recorded.push_back(
         statuses[i] == 0
-            ? recorded_step(configurations[i], path_of(i))
+            ? followed(configurations[i], taken_trace(path_of(i)))
             : RecordedStep{
                   configurations[i], nullptr, failure_reason(read_file(errors_of(i)), statuses[i]), {}});
 }
@@ -92,15 +110,6 @@ std::vector<std::string> ChildRecorder::recording_words(const Configuration& con
   // One measured step suffices: predictions follow the allocator through kFollowedSteps.
   if (!is_script_) add(words, {"--steps", "1"});
   return words;
-}
-
-/// Reads and removes the trace of a recording.
-RecordedStep ChildRecorder::recorded_step(const Configuration& configuration, const std::string& path) const {
-  auto trace = std::make_shared<Trace>(read_trace(path));
-  std::filesystem::remove(path);
-  trace->settings.device_memory_bytes.reset();
-  trace->settings.steps = kFollowedSteps;
-  return {configuration, std::move(trace), {}, {}};
 }
 
 std::optional<Metrics> ChildRecorder::confirm(const Way& way) {

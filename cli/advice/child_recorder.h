@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/advice/step_resizer.h"
@@ -33,6 +34,9 @@ class ChildRecorder : public SizedStepRecorder {
                 Variables variables = {});
 
   std::vector<RecordedStep> existing() override { return {}; }
+  /// Takes a recording of the step with nothing done, which need not be made again.
+  void take_plain(Trace trace) { given_plain_ = std::move(trace); }
+
   bool configures_model() const override { return !is_script_; }
   bool configures_checkpointing() const override { return true; }
   bool configures_allocator() const override;
@@ -57,7 +61,6 @@ class ChildRecorder : public SizedStepRecorder {
   Variables environment_of(const Configuration& configuration) const;
   void record_at_once(std::span<const Configuration> configurations, std::vector<RecordedStep>& recorded);
   std::vector<std::string> recording_words(const Configuration& configuration, const std::string& path) const;
-  RecordedStep recorded_step(const Configuration& configuration, const std::string& path) const;
 
   std::vector<std::string> program_;
   bool is_script_, is_virtual_;
@@ -66,6 +69,7 @@ class ChildRecorder : public SizedStepRecorder {
   Variables variables_;
   ScratchFolder folder_;
   std::shared_ptr<const Trace> plain_;
+  std::optional<Trace> given_plain_;
   std::string confirmation_failure_;
 };
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <regex>
+#include <utility>
 
 #include "cli/advice/child_recorder.h"
 #include "cli/advice/failure_reason.h"
@@ -31,21 +32,22 @@ std::map<int, std::string> traces_by_rank(const std::string& folder) {
 
 }  // namespace
 
-int find_demanding_rank(const std::vector<std::string>& words, const std::string& said) {
+RecordedRank find_demanding_rank(const std::vector<std::string>& words, const std::string& said) {
   const ScratchFolder folder;
   const std::string errors = folder.file("errors.txt");
   const std::vector<std::string> run =
-      with_options(words, {"--rank", "auto", "--policy", "keep", "--device-memory", kAmpleMemory, "-q", "-o",
-                           folder.file("ranks.json")});
+      with_options(words, {"--rank", "auto", "--policy", "keep", "--transforms", "recompute",
+                           "--device-memory", kAmpleMemory, "-q", "-o", folder.file("ranks.json")});
   const int status = run_this_program({{run, {{kSaidVariable, said}}, errors}}).front();
   if (status != 0)
     throw input_error("the step cannot be recorded: " + failure_reason(read_file(errors), status));
-  int demanding = 0;
+  RecordedRank demanding;
   Bytes most = -1;
   for (const auto& [rank, path] : traces_by_rank(folder.path())) {
-    const Bytes taken = device_bytes_taken(read_trace(path).metrics);
+    Trace trace = read_trace(path);
+    const Bytes taken = device_bytes_taken(trace.metrics);
     if (taken <= most) continue;
-    demanding = rank;
+    demanding = {rank, std::move(trace)};
     most = taken;
   }
   return demanding;

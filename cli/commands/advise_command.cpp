@@ -172,10 +172,12 @@ class AdviseCommand : public Subcommand {
       progress(fmt::format("recording representative ranks of {}", world_size));
       const std::vector<std::string> words = with_options(run_words(), job_words(world_size));
       auto said = std::make_unique<ScratchFolder>();
-      const int rank = find_demanding_rank(words, said->path());
+      RecordedRank demanding = find_demanding_rank(words, said->path());
+      const int rank = demanding.rank;
       auto recorder =
           std::make_unique<ChildRecorder>(with_options(words, {"--rank", std::to_string(rank)}), true, true,
                                           std::nullopt, progress, Variables{{kSaidVariable, said->path()}});
+      recorder->take_plain(std::move(demanding.trace));
       Advice found = advise(*recorder, request_, progress);
       const std::string needed = fmt::format("{}", fmt::join(ranks_heard_by(rank, said->path()), ","));
       ranks[world_size] = {std::move(said), std::move(recorder), with_options(words, {"--rank", needed})};
