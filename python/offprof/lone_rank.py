@@ -26,6 +26,7 @@ from torch.distributed import distributed_c10d
 
 from .code_locator import call_site
 from .import_hooks import after_import
+from .lone_saving import save_alone
 from .object_collectives import carry_objects
 from .ranks import RankPlace
 from .virtual_gpu import VirtualGpu
@@ -193,33 +194,12 @@ def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
     gpu.exchange_with_peers(said, 0, call_site)
     carry_objects(_Voices(place, said))
     distributed_c10d.monitored_barrier = dist.monitored_barrier = _do_not_wait  # gloo's, which `fake` does not have
-    _save_alone()
+    save_alone()
     _note_partners(said / f"partners-{place.rank}")
 
 
 def _do_not_wait(*_: object, **__: object) -> None:
     """Does nothing: the other ranks have come."""
-
-
-def _save_alone() -> None:
-    """Has `torch.distributed.checkpoint` save and load what this rank has, without the plans of others: a plan that
-    rank 0 would make from all of them. The memory of this rank does not depend on it."""
-
-    def plan_alone(module: ModuleType) -> None:
-        begin = module._DistWrapper.__init__
-
-        @functools.wraps(begin)
-        def begin_alone(self: Any, group: Any, use_dist: bool, coordinator_rank: int) -> None:
-            del use_dist
-            begin(self, group, False, coordinator_rank)
-
-        module._DistWrapper.__init__ = begin_alone
-
-    def accept_a_part(module: ModuleType) -> None:
-        vars(module)["_validate_global_plan"] = lambda *_: True
-
-    after_import("torch.distributed.checkpoint.utils", plan_alone)
-    after_import("torch.distributed.checkpoint.default_planner", accept_a_part)
 
 
 def _note_partners(file: Path) -> None:

@@ -49,6 +49,9 @@ told = numbers(5 + rank)
 dist.broadcast(told, src=2)
 scattered = torch.empty(1, device=device)
 dist.reduce_scatter_tensor(scattered, numbers(1 + rank, 2 + rank, 3 + rank))
+of_list = torch.empty(1, device=device)
+dist.reduce_scatter(of_list, [numbers(1 + rank), numbers(2 + rank), numbers(3 + rank)])
+assert of_list.item() == scattered.item(), of_list
 swapped = torch.empty(3, device=device)
 dist.all_to_all_single(swapped, numbers(10 * rank, 10 * rank + 1, 10 * rank + 2))
 values = [tensor.tolist() for tensor in (*gathered, reduced, largest, told, scattered, swapped)]

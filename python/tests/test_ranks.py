@@ -307,6 +307,34 @@ def test_a_rank_saves_and_loads_its_part_of_a_checkpoint(execute: Exec, tmp_path
     assert sorted(done.out.splitlines()) == ["0 True", "1 True"]
 
 
+@pytest.mark.parametrize("keeps_parameters", [True, False], ids=["parameters", "flat"])
+def test_a_rank_alone_gathers_the_optimizer_state_of_fsdp1(
+    execute: Exec, tmp_path: Path, keeps_parameters: bool
+) -> None:
+    script = tmp_path / "saving.py"
+    script.write_text(
+        in_job(f"""
+        from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+
+        layers = [torch.nn.Linear(256, 256, dtype=torch.bfloat16) for _ in range(3)]
+        model = FSDP(torch.nn.Sequential(*layers).cuda(), use_orig_params={keeps_parameters}, device_id=device)
+        optimizer = torch.optim.AdamW(model.parameters())
+        model(torch.randn(8, 256, device=device, dtype=torch.bfloat16)).sum().backward()
+        optimizer.step()
+        state = FSDP.optim_state_dict(model, optimizer)
+        print(rank, sorted(state["state"]), state["state"]["0.weight"]["exp_avg"].shape)
+        """)
+    )
+    together = execute(command=(*TORCHRUN, 2, script))
+    assert together.status == 0, together.err
+    alone = execute("--world-size", 2, "--rank", "0,1", command=(sys.executable, script))
+    assert alone.status == 0, alone.err
+    assert sorted(alone.out.split("\n")) == sorted(together.out.split("\n"))
+    for rank in range(2):
+        for figure in ("peak_allocated_bytes", "peak_requested_bytes"):
+            assert alone.of_rank(rank)[figure] == together.of_rank(rank)[figure], (rank, figure)
+
+
 def test_tensors_on_the_processor_are_gathered_too(execute: Exec) -> None:
     done = execute(
         "--world-size",

@@ -1,5 +1,6 @@
 #include "engine/devices/cuda/known_values.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
@@ -58,6 +59,12 @@ bool returns_views(const c10::FunctionSchema& schema) {
 /// Returns true if the operator's own kernels write its results. Others call operators for that.
 bool has_kernels(const c10::OperatorHandle& handle, std::string_view name) {
   return handle.hasKernelForDispatchKey(c10::DispatchKey::CUDA) || name == "aten::copy_";
+}
+
+/// Returns the bytes from the tensor's first element to its last.
+Bytes extent_of(const at::Tensor& tensor) {
+  return static_cast<Bytes>(
+      at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize()));
 }
 
 /// Returns true if other ranks may have sent the contents: integers, which programs decide by.
@@ -153,8 +160,12 @@ void KnownValues::forget_written(const Kind& kind, c10::ArrayRef<const c10::IVal
       if (!tensor.is_cuda()) return;
       forget(begin_of(tensor));
       // The GPU knows what a collective gives and brings.
-      const auto bytes = static_cast<Bytes>(tensor.storage().nbytes());
-      if (gpu_may_know_ && !kind.is_collective && bytes > 0) gpu_.forget_values(begin_of(tensor), bytes);
+      if (!gpu_may_know_ || kind.is_collective || tensor.storage().nbytes() == 0) return;
+      if (kind.uses[i] == Use::kIsResult) {  // may be resized
+        gpu_.forget_values(begin_of(tensor), static_cast<Bytes>(tensor.storage().nbytes()));
+      } else {
+        gpu_.forget_values(tensor.const_data_ptr(), extent_of(tensor));
+      }
     });
   }
 }
