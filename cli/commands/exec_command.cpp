@@ -31,6 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kVirtual = "virtual";
+/// More than a node has.
+constexpr int kMostDevices = 1024;
 /// Environment variable with what python/offprof/exec_process.py needs to know, as a JSON object.
 constexpr const char* kSettingsVariable = "OFFPROF_EXEC";
 
@@ -90,6 +92,8 @@ class ExecCommand : public Subcommand {
                     kDefaultProfile));
     add_capacity_option(app, "--device-memory", memory_limit_,
                         "Memory of the device (default: that of the profile)", kLeastDeviceMemory);
+    add_count_option(app, "--devices", devices_, 1, kMostDevices,
+                     "Devices that there are, for a command that starts a process for each (default 1)");
     add_rank_options(app, ranks_);
     add_assume_option(app, balanced_experts_);
     add_output_option(app, output_,
@@ -100,11 +104,14 @@ class ExecCommand : public Subcommand {
     command_ = words_after_mark(context.argv(), command_);
     complete(ranks_);
     if (ranks_.world_size) refuse_launcher();
+    if (ranks_.world_size && devices_)
+      throw input_error("--devices and --world-size exclude each other",
+                        "A rank that runs alone sees as many devices as its node has ranks: --nodes.");
     refuse_patience();
     const DeviceProfile profile = load_profile(profile_);
     if (!output_.empty()) check_writable(output_);
     const ScratchFolder scratch;
-    const int status = run_command(scratch);
+    const Ended ended = run_command(scratch);
     std::vector<GpuProcess> processes = read_reports(scratch.file(kReports), context);
     if (ranks_.world_size)
       std::ranges::stable_sort(processes, {}, [&](const GpuProcess& process) {
@@ -117,9 +124,10 @@ class ExecCommand : public Subcommand {
              .command = command_,
              .world_size = ranks_.world_size,
              .nodes = ranks_.nodes,
-             .exit_status = status,
+             .exit_status = ended.status,
+             .ranks_not_run = ended.ranks_not_run,
              .processes = std::move(processes)});
-    return static_cast<ExitStatus>(status);
+    return static_cast<ExitStatus>(ended.status);
   }
 
  private:
@@ -144,12 +152,17 @@ class ExecCommand : public Subcommand {
                         "Give 1 or more.");
   }
 
-  /// Runs the command, or each rank until one fails. Returns the exit status.
-  int run_command(const ScratchFolder& scratch) const {
+  struct Ended {
+    int status = 0;
+    std::vector<int> ranks_not_run{};
+  };
+
+  /// Runs the command, or each rank until one fails.
+  Ended run_command(const ScratchFolder& scratch) const {
     fs::create_directory(scratch.file(kReports));
     fs::create_directory(scratch.file(kSaid));
     const std::map<std::string, std::string> variables = environment(scratch);
-    if (!ranks_.world_size) return run_in_foreground(command_, variables).status;
+    if (!ranks_.world_size) return {run_in_foreground(command_, variables).status};
     RankQueue queue(ranks_.ranks, *ranks_.world_size, scratch.file(kSaid));
     while (const auto rank = queue.next()) {
       std::map<std::string, std::string> of_rank = rank_environment(ranks_, *rank);
@@ -161,10 +174,10 @@ class ExecCommand : public Subcommand {
         for (const fs::path& file : files_in(scratch.file(kReports)))
           if (!reports.contains(file)) fs::remove(file);
       } else if (status != 0) {
-        return status;
+        return {status, queue.left()};
       }
     }
-    return 0;
+    return {};
   }
 
   static std::set<fs::path> files_in(const std::string& folder) {
@@ -181,6 +194,7 @@ class ExecCommand : public Subcommand {
     const bool has_path = python_path != nullptr && *python_path != '\0';
     nlohmann::ordered_json settings = {{"profile", name_or_absolute_path(profile_, profile_names())},
                                        {"memory_limit_bytes", nullptr},
+                                       {"devices", devices_.value_or(1)},
                                        {"libraries", existing_libraries()},
                                        {"reports", scratch.file(kReports)},
                                        {"said", scratch.file(kSaid)},
@@ -212,6 +226,7 @@ class ExecCommand : public Subcommand {
   std::vector<std::string> command_;
   std::string profile_ = kDefaultProfile;
   std::optional<Bytes> memory_limit_;
+  std::optional<int> devices_;
   RankOptions ranks_;
   bool balanced_experts_ = false;
   std::string output_;

@@ -67,6 +67,12 @@ TEST(ExecCommand, RefusesALauncherOfRanksForARankAlone) {
   }
 }
 
+TEST(ExecCommand, RefusesDevicesForARankAlone) {
+  const CliRun run = run_words({"exec", "--world-size", "8", "--devices", "4", "--", "true"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("--devices and --world-size exclude each other"));
+}
+
 TEST(ExecCommand, ChecksTheReportFileBeforeTheCommandRuns) {
   const TemporaryFolder folder("exec_command");
   const CliRun run = run_words({"exec", "-o", "/nonexistent/report.json", "--", "touch", folder / "ran"});

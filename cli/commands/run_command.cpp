@@ -1,6 +1,7 @@
 #include "cli/commands/commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 
@@ -254,7 +255,7 @@ class RunCommand : public Subcommand {
       script.commands_path = rank_file(ranks_, commands_path_, *rank);
       if (ranks_.is_automatic) claim_files(script.trace_path, script.commands_path);
       identify_program(script);
-      const ScriptRun run = record_rank(script, script_output(context));
+      const ScriptRun run = record_rank(script, script_output(context), queue);
       if (run.waits) {
         queue.put_back();
         continue;
@@ -279,8 +280,9 @@ class RunCommand : public Subcommand {
     return parse_collectives(JsonValue(document, path));
   }
 
-  /// Records one rank, whose number begins each note. Throws Error with the rank in its message.
-  ScriptRun record_rank(const ScriptRequest& script, CommandOutput output) const {
+  /// Records one rank, whose number begins each note. Throws Error with the rank in its message, and those
+  /// that are left in its hint.
+  ScriptRun record_rank(const ScriptRequest& script, CommandOutput output, const RankQueue& queue) const {
     const std::string subject = fmt::format("rank {}: ", script.rank->rank);
     try {
       ScriptRun run =
@@ -288,7 +290,10 @@ class RunCommand : public Subcommand {
       for (std::string& note : run.trace.notes) note.insert(0, subject);
       return run;
     } catch (const Error& error) {
-      throw Error(error.kind(), subject + error.what(), error.hint());
+      const std::vector<int> left = queue.left();
+      const std::string not_run =
+          left.empty() ? "" : fmt::format(" Not run: rank {}.", fmt::join(left, ", "));
+      throw Error(error.kind(), subject + error.what(), error.hint() + not_run);
     }
   }
 

@@ -54,6 +54,10 @@ void RankQueue::put_back() {
   if (!has(wait.rank)) ranks_.push_back(wait.rank);
 }
 
+std::vector<int> RankQueue::left() const {
+  return {ranks_.begin() + static_cast<std::ptrdiff_t>(taken_), ranks_.end()};
+}
+
 void RankQueue::tell_ranks_to_come() const {
   std::ofstream file(fmt::format("{}/to-come", said_));
   for (int rank = 0; rank <= last_; ++rank) {

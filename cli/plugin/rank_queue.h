@@ -47,6 +47,9 @@ class RankQueue {
   /// kRankWaits.
   void put_back();
 
+  /// Returns the ranks that have not run, of those that are known.
+  std::vector<int> left() const;
+
  private:
   /// An object that a rank waits for.
   struct Wait {

@@ -93,6 +93,13 @@ TEST_F(WaitingRanksTest, ARankBeginsAnewAfterTheOneThatItNeeds) {
   EXPECT_EQ(queue.next(), std::nullopt);
 }
 
+TEST_F(WaitingRanksTest, KnowsTheRanksThatHaveNotRun) {
+  RankQueue queue({0, 2, 1}, 3, folder.path());
+  EXPECT_THAT(queue.left(), ElementsAre(0, 2, 1));
+  queue.next();
+  EXPECT_THAT(queue.left(), ElementsAre(2, 1));
+}
+
 TEST_F(WaitingRanksTest, RanksThatWaitForEachOtherGoOnWhileTheySaySomething) {
   RankQueue queue({}, 8, folder.path());
   EXPECT_EQ(queue.next(), 0);

@@ -135,6 +135,11 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
 std::string remarks_on_failure(const ExecReport& report, const Page& page) {
   if (report.exit_status == 0 || report.processes.empty()) return {};
   std::string text;
+  if (!report.ranks_not_run.empty())
+    text += warning(fmt::format("not run, since a rank before failed: {} {}",
+                                report.ranks_not_run.size() == 1 ? "rank" : "ranks",
+                                fmt::join(report.ranks_not_run, ", ")),
+                    page);
   if (const std::optional<int> rank = report.processes.back().rank)
     text += warning(
         report.world_size
@@ -163,7 +168,10 @@ nlohmann::ordered_json to_json(const ExecReport& report) {
                                  {"times_are_modelled", true},
                                  {"executed", report.command},
                                  {"exit_status", report.exit_status}};
-  if (report.world_size) json.update({{"world_size", *report.world_size}, {"nodes", report.nodes}});
+  if (report.world_size)
+    json.update({{"world_size", *report.world_size},
+                 {"nodes", report.nodes},
+                 {"ranks_not_run", report.ranks_not_run}});
   json["processes"] = std::move(processes);
   return json;
 }

@@ -76,9 +76,12 @@ TEST(ExecReport, SaysThatAFailedRanksFiguresAreThoseUntilThen) {
   ExecReport report = report_of({parse_process_report(kRank, "8.json")});
   report.world_size = 4;
   report.exit_status = 1;
+  report.ranks_not_run = {2, 0};
   EXPECT_THAT(
       unwrapped(to_text(report, Page{})),
-      HasSubstr("rank 3, the last one that ran, ended with status 1: its figures are those until then"));
+      AllOf(HasSubstr("rank 3, the last one that ran, ended with status 1: its figures are those until then"),
+            HasSubstr("not run, since a rank before failed: ranks 2, 0")));
+  EXPECT_EQ(to_json(report)["ranks_not_run"], (std::vector<int>{2, 0}));
 }
 
 TEST(ExecReport, TheStatusOfALauncherIsNotThatOfARank) {

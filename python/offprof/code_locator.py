@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import weakref
 from types import CodeType, FrameType
 
@@ -76,14 +77,15 @@ class CodeLocator:
 
 def call_site() -> str:
     """Returns the whole path and the line, `FILE:LINE`, of the innermost frame of this thread that is neither torch's nor
-    this package's; `backward` if there is none, as on autograd's threads."""
+    this package's; `backward` if there is none on a thread of autograd, else `the end of the program`."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_SKIPPED_FOLDERS):
             return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
-    return "backward"
+    is_main = threading.current_thread() is threading.main_thread()
+    return "the end of the program" if is_main else "backward"
 
 
 def _short(file: str) -> str:

@@ -111,7 +111,8 @@ class _Launch:
             from offprof.ranks import connect_ranks
             from offprof.step_collectives import StepCollectives
 
-            connect_ranks(opened, place, said=Path(self.request["rank"]["said"]), is_alone=True)
+            said = Path(self.request["rank"]["said"])
+            connect_ranks(opened, place, said, is_alone=True, ends_by_itself=False)
             self._collectives = StepCollectives(opened)
             importlib.import_module("torch").cuda.set_device(place.local_rank)  # the recording's device
         from offprof.checkpointing import Checkpointing  # these import torch
@@ -263,6 +264,7 @@ _NOTHING_FITS = (
 
 
 _OTHER_STREAM = "computes on a CUDA stream of its own"  # engine/devices/cuda/cuda_device.cpp
+_FAILURES_OF_CHILDREN = ("ProcessRaisedException", "ProcessExitedException")  # torch.multiprocessing
 _VARIABLES_OF_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 # Start of the note on operators that read values which a virtual GPU does not know.
@@ -277,6 +279,12 @@ def failure_hint(device: str, error: BaseException, notes: list[str]) -> str:
         return (
             f"It reads {error.args[0]}, which a launcher of many ranks sets. --world-size N records one rank of N alone, on "
             "a virtual GPU. Nothing is written."
+        )
+    if type(error).__name__ in _FAILURES_OF_CHILDREN:
+        return (
+            "offprof run records the process of the program, and not those that it starts, as with "
+            "torch.multiprocessing.spawn: offprof exec --devices N runs them all, and gives their peaks. To record one "
+            "rank, let the program take RANK and WORLD_SIZE from the environment: --world-size N. Nothing is written."
         )
     if _OTHER_STREAM in str(error):
         return (

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
+from urllib import parse
 
 import torch
 import torch.distributed as dist
@@ -178,7 +179,8 @@ def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
     store = LoneStore(gpu, place)
 
     def rendezvous(url: str, **options: Any) -> Iterator[tuple[LoneStore, int, int]]:
-        del url, options
+        del options
+        _check_place(place, url)
         yield store, place.rank, place.world_size
 
     def replace_rendezvous(module: ModuleType) -> None:
@@ -196,6 +198,19 @@ def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
     distributed_c10d.monitored_barrier = dist.monitored_barrier = _do_not_wait  # gloo's, which `fake` does not have
     save_alone()
     _note_partners(said / f"partners-{place.rank}")
+
+
+def _check_place(place: RankPlace, url: str) -> None:
+    """Raises RuntimeError if the program makes this process another rank than this one: `url` says which."""
+    told = {name: int(number) for name, number in parse.parse_qsl(parse.urlparse(url).query) if number != "-1"}
+    rank, world_size = told.get("rank", place.rank), told.get("world_size", place.world_size)
+    if (rank, world_size) == (place.rank, place.world_size):
+        return
+    raise RuntimeError(
+        f"--world-size {place.world_size} runs rank {place.rank} alone, but the program makes this process rank {rank} of "
+        f"{world_size}. If it starts its ranks itself: offprof exec --devices {world_size} -- COMMAND runs them all; else "
+        "let it take RANK and WORLD_SIZE from the environment"
+    )
 
 
 def _do_not_wait(*_: object, **__: object) -> None:

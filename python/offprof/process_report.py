@@ -47,6 +47,10 @@ class ProcessReport:
         self._peaks: dict[str, int] = {}  # before the last reset of PyTorch's peaks
         self._torch: ModuleType | None = None
 
+    def name_rank(self, place: RankPlace) -> None:
+        """Reports from now on that this process is that rank."""
+        self._place = place
+
     def watch(self, torch: ModuleType) -> None:
         """Starts watching this process, which has just imported torch."""
         self._torch = torch
@@ -66,6 +70,8 @@ class ProcessReport:
         self._torch.cuda.synchronize()  # on the virtual clock
         self._keep_peaks()
         state = self._gpu.state()
+        if state.missing_device is not None:
+            self._gpu.note(_how_to_get(state.missing_device))
         stats = self._stats()
         self._write(
             **self._peaks,
@@ -150,6 +156,13 @@ def _settle_backward(torch: ModuleType, device: int) -> None:
         # Tensor.backward executes Python code, after which an interrupted interpreter forgets the interrupt.
         engine = torch.autograd.Variable._execution_engine
         engine.run_backward((leaf.clone(),), gradients, False, False, (), allow_unreachable=True, accumulate_grad=True)
+
+
+def _how_to_get(number: int) -> str:
+    return (
+        f"the program chose cuda:{number}, which does not exist: offprof exec --devices {number + 1} gives it so many "
+        "devices, one for each process that it starts"
+    )
 
 
 def report_problem(folder: Path, problem: str) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
+import functools
 import importlib
+import inspect
 import os
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .virtual_gpu import VirtualGpu
@@ -57,7 +60,7 @@ def place_from_environment() -> RankPlace | None:
     return RankPlace(rank, world_size, ranks_per_node)
 
 
-def connect_ranks(gpu: VirtualGpu, place: RankPlace, said: Path, is_alone: bool) -> None:
+def connect_ranks(gpu: VirtualGpu, place: RankPlace, said: Path, is_alone: bool, ends_by_itself: bool = True) -> None:
     """Prepares `torch.distributed` of a process that is one rank of many.
 
     Args:
@@ -65,22 +68,67 @@ def connect_ranks(gpu: VirtualGpu, place: RankPlace, said: Path, is_alone: bool)
         place: the rank.
         said: folder for what ranks tell each other.
         is_alone: whether the other ranks do not run at the same time.
+        ends_by_itself: whether the program runs to its end. Then the ranks compare how many collectives they called.
     """
     distributed = importlib.import_module("torch.distributed")
     if not distributed.is_available():
         return
-    atexit.register(_leave_groups, distributed)
+    atexit.register(_leave_groups, distributed, gpu, ends_by_itself)
     if is_alone:
         importlib.import_module("offprof.lone_rank").run_alone(gpu, place, said)
     else:
         importlib.import_module("offprof.peer_ranks").talk_to_peers(gpu, place, said)
 
 
-def _leave_groups(distributed: ModuleType) -> None:
+def when_joining_a_job(devices: int, become_rank: Callable[[RankPlace], None]) -> None:
+    """Calls `become_rank` when this process, which no launcher made a rank, becomes one of several: a process that the
+    program itself starts, as by `torch.multiprocessing.spawn`.
+
+    Args:
+        devices: number of devices of the node.
+        become_rank: called once, before the process group of the job is made.
+    """
+    distributed = importlib.import_module("torch.distributed")
+    if not distributed.is_available():
+        return
+    begin = distributed.init_process_group
+    parameters = inspect.signature(begin)
+
+    @functools.wraps(begin)
+    def become_rank_and_begin(*arguments: Any, **options: Any) -> Any:
+        given = parameters.bind(*arguments, **options).arguments
+        rank, world_size = _told(given, "rank"), _told(given, "world_size")
+        if not distributed.is_initialized() and 0 <= rank < world_size and world_size > 1:
+            become_rank(RankPlace(rank, world_size, devices))
+        return begin(*arguments, **options)
+
+    for module in (distributed, distributed.distributed_c10d):
+        vars(module)["init_process_group"] = become_rank_and_begin
+
+
+def _told(arguments: dict[str, Any], name: str) -> int:
+    """Returns the number that the program gives to init_process_group, or else in the environment; -1: none."""
+    number = arguments.get(name, -1)
+    if number != -1:
+        return int(number)
+    try:
+        return int(os.environ[name.upper()])
+    except (KeyError, ValueError):
+        return -1
+
+
+def _leave_groups(distributed: ModuleType, gpu: VirtualGpu, ends_by_itself: bool) -> None:
     """Destroys the process groups of a program that ends without doing so.
 
     Else their watchdog threads use objects of PyTorch that the end of the process destroys, and may print a crash.
     """
-    if distributed.is_initialized():
-        with contextlib.suppress(Exception):  # the program's own error has been printed
-            distributed.destroy_process_group()
+    if not distributed.is_initialized():
+        return
+    has_failed = hasattr(sys, "last_value")
+    if has_failed or not ends_by_itself:
+        gpu.stop_exchange()
+    try:
+        distributed.destroy_process_group()
+    except Exception as error:
+        if not has_failed:  # else the program's own error has been printed
+            gpu.note(str(error).rpartition("Last error:\n")[2])

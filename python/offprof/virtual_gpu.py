@@ -95,6 +95,7 @@ class GpuState:
         unwritten_calls: CUDA functions that were called but are not implemented: they did nothing.
         unknown_sizes: sizes, since the last state, that only NVIDIA's libraries know. They count as
             0, so a real GPU uses more memory.
+        missing_device: largest number of a device that the program chose and that does not exist; None: there is none.
     """
 
     profile: str
@@ -102,6 +103,7 @@ class GpuState:
     launches: int
     unwritten_calls: tuple[str, ...]
     unknown_sizes: tuple[str, ...]
+    missing_device: int | None
 
 
 class VirtualGpu:
@@ -125,6 +127,7 @@ class VirtualGpu:
             launches=state["launches"],
             unwritten_calls=tuple(state["unwritten_calls"]),
             unknown_sizes=tuple(state["unknown_sizes"]),
+            missing_device=state["missing_device"],
         )
 
     def collectives(self) -> Collectives:
@@ -201,6 +204,10 @@ class VirtualGpu:
 
         self._call_site = _CALL_SITE(write_site)
         self._library.offprof_virtual_gpu_exchange_with_peers(os.fsencode(folder), patience_s, signals, self._call_site)
+
+    def stop_exchange(self) -> None:
+        """Exchanges nothing with other ranks from now on: this process stops before its program has ended."""
+        self._library.offprof_virtual_gpu_stop_exchange()
 
     def note(self, text: str) -> None:
         """Adds a note about the figures of this process; each text once."""
@@ -322,6 +329,8 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
     library.offprof_virtual_gpu_note_group.restype = None
     library.offprof_virtual_gpu_exchange_with_peers.argtypes = [text, number, number, _CALL_SITE]
     library.offprof_virtual_gpu_exchange_with_peers.restype = None
+    library.offprof_virtual_gpu_stop_exchange.argtypes = []
+    library.offprof_virtual_gpu_stop_exchange.restype = None
     library.offprof_virtual_gpu_open.restype = ctypes.c_int
     for function in ("collectives", "error", "hint", "state", "torch_version"):
         getattr(library, f"offprof_virtual_gpu_{function}").restype = ctypes.c_char_p

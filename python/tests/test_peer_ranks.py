@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -104,35 +105,79 @@ dist.destroy_process_group()
     assert sorted(line for line in done.out.splitlines() if line) == ["0 2.0", "1 4.0", "2 2.0", "3 4.0"]
 
 
+def test_a_program_starts_its_ranks_itself(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"""
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+
+def train(rank, ranks):
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", init_method="file://{tmp_path}/store", rank=rank, world_size=ranks)
+    number = torch.tensor([rank + 1.0]).cuda()
+    dist.all_reduce(number)
+    told = [rank]
+    dist.broadcast_object_list(told, src=1)
+    assert (number.item(), told) == (6.0, [1])
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(train, args=(torch.cuda.device_count(),), nprocs=torch.cuda.device_count())
+"""
+    )
+    done = run_under_exec(tmp_path, ("--devices", 3), (sys.executable, program), "", {"OMP_NUM_THREADS": "1"})
+    assert done.status == 0, done.err
+    assert sorted(process["rank"] for process in done.processes) == [0, 1, 2]
+
+
+def test_a_process_that_chooses_a_missing_device_is_told_how_to_get_it(tmp_path: Path) -> None:
+    choose = "import torch\ntorch.cuda.set_device(3)"
+    done = run_under_exec(tmp_path, (), (sys.executable, "-c", choose), "")
+    assert "invalid device ordinal" in done.err
+    assert done.process["notes"] == [
+        "the program chose cuda:3, which does not exist: offprof exec --devices 4 gives it so many devices, one for each "
+        "process that it starts"
+    ]
+
+
+def line_of(text: str, comment: str) -> int:
+    """Returns the number of the line with that comment in the program that `together` runs."""
+    return next(number for number, line in enumerate((START + text).splitlines(), 1) if line.endswith(comment))
+
+
 def test_collectives_that_do_not_match_are_reported_with_both_places(together: Exec) -> None:
-    done = together("""
+    text = """
 large = torch.zeros(1000, device=device)
 for _ in range(2):
     dist.all_reduce(large)
 if rank == 0:
-    dist.all_reduce(large[:10])  # line of rank 0
+    dist.all_reduce(large[:10])  # of rank 0
 else:
-    dist.broadcast(large, src=0)  # line of rank 1
+    dist.broadcast(large, src=0)  # of rank 1
 time.sleep(1)
 dist.all_reduce(large)
-""")
-    assert done.status == 1
-    lines = (
-        START
-        + """
-large = torch.zeros(1000, device=device)
-for _ in range(2):
-    dist.all_reduce(large)
-if rank == 0:
-    dist.all_reduce(large[:10])
-else:
-    dist.broadcast(large, src=0)
 """
-    ).splitlines()
-    first = lines.index("    dist.all_reduce(large[:10])") + 1
+    done = together(text)
+    assert done.status == 1
     assert "ranks of a communicator call different collectives" in done.err
-    assert f"program.py:{first}" in done.err
-    assert f"program.py:{first + 2}" in done.err
+    assert f"program.py:{line_of(text, '# of rank 0')}" in done.err
+    assert f"program.py:{line_of(text, '# of rank 1')}" in done.err
+
+
+def test_a_rank_that_calls_fewer_collectives_is_reported_with_both_places(together: Exec) -> None:
+    text = """
+large = torch.zeros(100_000, device=device)
+for batch in range(3 - rank):  # the last rank has fewer batches
+    dist.all_reduce(large)  # of a batch
+dist.destroy_process_group()  # the end
+"""
+    done = together(text)
+    assert done.status == 1
+    all_reduce = rf"rank 0 calls all_reduce of 400000 bytes .*program\.py:{line_of(text, '# of a batch')}"
+    nothing = rf"rank 1 calls nothing more at .*program\.py:{line_of(text, '# the end')}"
+    assert re.search(f"{all_reduce}, and {nothing}|{nothing}, and {all_reduce}", done.err)
 
 
 def test_a_rank_that_raises_ends_the_job(together: Exec) -> None:

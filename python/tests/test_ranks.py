@@ -127,6 +127,39 @@ def test_collectives_of_ranks_alone_that_do_not_match_are_reported(execute: Exec
     assert re.search(r"rank 1 calls all_reduce of 44 bytes .*\.py:\d+, and rank 0 calls all_reduce of 40 bytes", found)
 
 
+def test_a_rank_alone_that_calls_fewer_collectives_is_reported(execute: Exec) -> None:
+    done = execute(
+        *("--world-size", 2, "--rank", "0,1"),
+        script="""
+        import os, torch
+        import torch.distributed as dist
+        dist.init_process_group("nccl")
+        for batch in range(3 - dist.get_rank()):
+            dist.all_reduce(torch.zeros(8, device=f"cuda:{os.environ['LOCAL_RANK']}"))
+        """,
+    )
+    assert done.status == 0, done.err
+    found = done.of_rank(1)["mismatch"]
+    assert re.search(
+        r"rank 1 calls nothing more at the end of the program, and rank 0 calls all_reduce of 32 bytes .*\.py:\d+",
+        found,
+    )
+
+
+def test_a_rank_alone_that_the_program_makes_another_is_refused(execute: Exec) -> None:
+    done = execute(
+        *("--world-size", 4, "--rank", "0,2"),
+        script="""
+        import torch.distributed as dist
+
+        dist.init_process_group("nccl", init_method="tcp://localhost:1", rank=1, world_size=2)
+        """,
+    )
+    assert done.status == 1
+    assert "--world-size 4 runs rank 0 alone, but the program makes this process rank 1 of 2" in done.err
+    assert "offprof exec --devices 2 -- COMMAND" in done.err
+
+
 def test_ranks_that_need_objects_of_each_other_begin_anew(execute: Exec) -> None:
     script = """
         import os, torch
@@ -416,4 +449,6 @@ def test_a_process_uses_one_device(execute: Exec) -> None:
         """,
     )
     assert done.out == "True\n"
-    assert done.of_rank(0)["unwritten_calls"] == ["cudaMalloc on a second device"]
+    assert done.of_rank(0)["unwritten_calls"] == [
+        "cudaMalloc on a second device (a process has one: start a process for each, as torchrun does)"
+    ]

@@ -151,6 +151,8 @@ class GpuFindings {
   /// Returns the sizes that were requested since the last call but that only the real library knows. They
   /// count as 0. Example: `workspaces of cuDNN's convolutions`.
   virtual std::vector<std::string> take_unknown_sizes() = 0;
+  /// Returns the largest number of a device that the program chose and that does not exist; nullopt: none.
+  virtual std::optional<int> missing_device() const = 0;
   virtual CollectiveFigures collective_figures() const = 0;
 };
 
@@ -194,6 +196,8 @@ class VirtualGpu : public GpuOperators,
   /// where the program is, for messages; it may be called on any thread.
   virtual void exchange_with_peers(const std::string& folder, int patience_s, int signals,
                                    std::function<std::string()> call_site) = 0;
+  /// Exchanges nothing with other ranks from now on: this one stops before its program has ended.
+  virtual void stop_exchange() = 0;
   /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations:
   /// see VirtualTime::take_work.
   virtual Work take_work() = 0;

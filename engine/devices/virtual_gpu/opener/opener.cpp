@@ -6,6 +6,7 @@
 #include <array>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -60,11 +61,13 @@ nlohmann::json to_json(const CollectiveCount& count) {
 
 nlohmann::json state_of(const OpenGpu& opened) {
   VirtualGpu& gpu = *opened.gpu;
+  const std::optional<int> missing = gpu.missing_device();
   return {{"profile", opened.profile},
           {"host_time_ns", gpu.host_time()},
           {"launches", gpu.launches()},
           {"unwritten_calls", gpu.unwritten_calls()},
-          {"unknown_sizes", gpu.take_unknown_sizes()}};
+          {"unknown_sizes", gpu.take_unknown_sizes()},
+          {"missing_device", missing ? nlohmann::json(*missing) : nlohmann::json()}};
 }
 
 nlohmann::json collectives_of(const VirtualGpu& gpu) {
@@ -181,6 +184,11 @@ OFFPROF_EXPORT void offprof_virtual_gpu_exchange_with_peers(const char* folder, 
     call_site(text.data(), kLongestSite);
     return std::string(text.data());
   });
+}
+
+OFFPROF_EXPORT void offprof_virtual_gpu_stop_exchange() {
+  offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
+  if (gpu != nullptr) gpu->stop_exchange();
 }
 
 }  // extern "C"

@@ -33,6 +33,7 @@ const char* offprof_virtual_gpu_torch_version();
 ///   launches          number of kernels launched
 ///   unwritten_calls   names of CUDA functions that were called but are not implemented
 ///   unknown_sizes     sizes that only NVIDIA's libraries know, since the last call: they count as 0
+///   missing_device    largest number of a device that the program chose and that does not exist; or null
 const char* offprof_virtual_gpu_state();
 
 /// Returns the collectives that the process has called as a JSON object, or nullptr if the virtual GPU is not
@@ -58,5 +59,7 @@ void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int
 /// if the virtual GPU is not open.
 void offprof_virtual_gpu_exchange_with_peers(const char* folder, int patience_s, int signals,
                                              void (*call_site)(char* text, int bytes));
+/// See VirtualGpu. Does nothing if the virtual GPU is not open.
+void offprof_virtual_gpu_stop_exchange();
 
 }  // extern "C"

@@ -49,7 +49,11 @@ cudaError_t cudaGetDevice(int* device) {
 
 cudaError_t cudaSetDevice(int device) {
   OFFPROF_TRACED_CALL(cudaSetDevice_v3020);
-  if (exists(device)) device_of_thread = device;
+  if (exists(device)) {
+    device_of_thread = device;
+  } else {
+    gpu().unsupported_calls().note_missing_device(device);
+  }
   return check_device(device);
 }
 

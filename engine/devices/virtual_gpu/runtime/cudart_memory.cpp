@@ -16,7 +16,8 @@ CopyRows one_row(void* to, const void* from, std::size_t bytes) {
 /// since it has one virtual GPU.
 bool claims_device() {
   if (gpu().memory().claim_device(current_device())) return true;
-  gpu().unsupported_calls().note_unwritten("cudaMalloc on a second device");
+  gpu().unsupported_calls().note_unwritten(
+      "cudaMalloc on a second device (a process has one: start a process for each, as torchrun does)");
   return false;
 }
 

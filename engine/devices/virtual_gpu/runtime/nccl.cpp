@@ -121,13 +121,18 @@ Reduction reduction_of(int op) {
   }
 }
 
+/// Returns the result of a call that the other ranks may contradict.
+NcclResult checked(GpuStatus status) {
+  return status == GpuStatus::kPeerProblem ? fail(kNcclInvalidUsage, gpu().collectives().take_problem())
+                                           : kNcclSuccess;
+}
+
 NcclResult run(NcclComm comm, StreamId stream, const std::vector<CollectiveCall>& calls) {
   OFFPROF_TRACED_DRIVER_CALL(cuLaunchKernel);
   const GpuStatus status = gpu().collectives().run(stream, *comm, calls);
-  if (status == GpuStatus::kPeerProblem) return fail(kNcclInvalidUsage, gpu().collectives().take_problem());
-  return status == GpuStatus::kOk
-             ? kNcclSuccess
-             : fail(kNcclUnhandledCudaError, "the stream of a collective does not exist");
+  if (status == GpuStatus::kInvalidHandle)
+    return fail(kNcclUnhandledCudaError, "the stream of a collective does not exist");
+  return checked(status);
 }
 
 /// Returns the group's calls, those of a communicator and stream together, and ends the group.
@@ -305,7 +310,8 @@ NcclResult ncclCommShrink(NcclComm parent, int* excluded, int count, NcclComm* c
 }
 
 NcclResult ncclCommFinalize(NcclComm comm) {
-  return gpu().collectives().flush(comm) == GpuStatus::kOk ? kNcclSuccess : check(comm);
+  if (const NcclResult result = check(comm); result != kNcclSuccess) return result;
+  return checked(gpu().collectives().finalize(comm));
 }
 
 NcclResult ncclCommDestroy(NcclComm comm) {

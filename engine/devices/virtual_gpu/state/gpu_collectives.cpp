@@ -1,54 +1,17 @@
 #include "engine/devices/virtual_gpu/state/gpu_collectives.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "engine/devices/virtual_gpu/values/peer_values.h"
 #include "traces/base/error.h"
 #include "traces/base/whole_number.h"
 
 namespace offprof {
 namespace {
-
-/// Multiplies numbers, which are not aligned.
-template <typename Number>
-void multiply(std::vector<char>& numbers, int factor) {
-  for (std::size_t at = 0; at + sizeof(Number) <= numbers.size(); at += sizeof(Number)) {
-    Number number;
-    std::memcpy(&number, numbers.data() + at, sizeof number);
-    number = static_cast<Number>(number * static_cast<Number>(factor));
-    std::memcpy(numbers.data() + at, &number, sizeof number);
-  }
-}
-
-/// Sums `ranks` equal buffers in place. Returns false if the numbers are of a type that is not carried.
-bool sum_equal(std::vector<char>& numbers, NumberType type, int ranks) {
-  switch (type) {
-    case NumberType::kInt8:
-    case NumberType::kUint8:
-      multiply<std::uint8_t>(numbers, ranks);
-      return true;
-    case NumberType::kInt32:
-    case NumberType::kUint32:
-      multiply<std::uint32_t>(numbers, ranks);
-      return true;
-    case NumberType::kInt64:
-    case NumberType::kUint64:
-      multiply<std::uint64_t>(numbers, ranks);
-      return true;
-    case NumberType::kFloat32:
-      multiply<float>(numbers, ranks);
-      return true;
-    case NumberType::kFloat64:
-      multiply<double>(numbers, ranks);
-      return true;
-    default:
-      return false;
-  }
-}
 
 /// Returns true if the reduction of equal numbers is the number.
 bool same_of_equal(Reduction reduction) {
@@ -105,6 +68,11 @@ void GpuCollectives::exchange_with_peers(PeerSettings settings) {
   peers_ = std::move(settings);
 }
 
+void GpuCollectives::stop_exchange() {
+  const GpuLock lock(state_.mutex);
+  talks_.clear();
+}
+
 Communicator* GpuCollectives::create(int rank, int ranks, std::optional<int> nodes, const std::string& key) {
   const GpuLock lock(state_.mutex);
   const int of_node = std::max(1, state_.options.devices);
@@ -158,12 +126,15 @@ GpuStatus GpuCollectives::destroy(Communicator* communicator) {
   return GpuStatus::kOk;
 }
 
-GpuStatus GpuCollectives::flush(const Communicator* communicator) {
+GpuStatus GpuCollectives::finalize(const Communicator* communicator) {
+  const std::string site = call_site();
   const GpuLock lock(state_.mutex);
   if (!communicators_.contains(communicator)) return GpuStatus::kInvalidHandle;
   state_.wait_for_device();
   state_.watched_ends.show_all();
-  return GpuStatus::kOk;
+  const GpuStatus status = compare(communicator, [&](PeerTalk& talk) { talk.leave(site); });
+  talks_.erase(communicator);
+  return status;
 }
 
 bool GpuCollectives::exists(const Communicator* communicator) const {
@@ -195,8 +166,7 @@ void GpuCollectives::begin_collective() {
 GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
                               std::span<const CollectiveCall> calls) {
   begin_collective();
-  const std::string site =
-      peers_ ? peers_->call_site() : std::string();  // may wait for Python: without the lock
+  const std::string site = call_site();
   const GpuLock lock(state_.mutex);
   if (!state_.time.has_stream(stream)) return GpuStatus::kInvalidHandle;
   if (calls.empty()) return GpuStatus::kOk;
@@ -220,37 +190,49 @@ GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
     counts_.at(i).range.high_ns += to_whole(range.high * static_cast<double>(times.at(i)));
   }
   const bool talks = talks_.contains(&communicator) && !state_.functional_mode;
-  if (talks && peers_->patience) return talk(communicator, calls, site);
+  if (talks && peers_->patience)
+    return compare(&communicator, [&](PeerTalk& talk) {
+      for (const CollectiveCall& call : calls) talk.call(call, site, state_.values);
+    });
   for (const CollectiveCall& call : calls) carry_values(stream, communicator, call);
   gather_broadcasts(stream, calls);
-  if (talks) take_from_earlier_ranks(communicator, calls, site);
+  if (talks) compare(&communicator, [&](PeerTalk& talk) { take_from_earlier_ranks(talk, calls, site); });
   return GpuStatus::kOk;
 }
 
-/// Compares the calls with those of ranks that ran before, and takes what these broadcast and send.
-void GpuCollectives::take_from_earlier_ranks(const Communicator& communicator,
-                                             std::span<const CollectiveCall> calls, const std::string& site) {
+/// Returns where the program is. May wait for Python: call it without the lock.
+std::string GpuCollectives::call_site() const {
+  return peers_ ? peers_->call_site() : std::string();
+}
+
+/// Tells other ranks of the communicator, if it has any, what this one does, and keeps the problem if that
+/// does not match what they do.
+GpuStatus GpuCollectives::compare(const Communicator* communicator,
+                                  const std::function<void(PeerTalk&)>& tell) {
+  const auto found = talks_.find(communicator);
+  if (found == talks_.end() || state_.functional_mode) return GpuStatus::kOk;
   try {
-    for (const CollectiveCall& call : calls) {
-      const std::vector<char> heard = talks_.at(&communicator)->call_alone(call, site, state_.values);
-      if (!heard.empty())
-        state_.values.write(call.receive, heard.data(), static_cast<Bytes>(heard.size()),
-                            SmallValues::Known::kUntilWritten);
-    }
+    tell(*found->second);
+    return GpuStatus::kOk;
   } catch (const Error& error) {
+    if (peers_->patience) {
+      state_.peer_problem = error.what();
+      return GpuStatus::kPeerProblem;
+    }
     if (mismatch_.empty()) mismatch_ = error.what();
-    talks_.erase(&communicator);  // all that follows would differ too
+    talks_.erase(found);  // all that follows would differ too
+    return GpuStatus::kOk;
   }
 }
 
-GpuStatus GpuCollectives::talk(const Communicator& communicator, std::span<const CollectiveCall> calls,
-                               const std::string& site) {
-  try {
-    for (const CollectiveCall& call : calls) talks_.at(&communicator)->call(call, site, state_.values);
-    return GpuStatus::kOk;
-  } catch (const Error& error) {
-    state_.peer_problem = error.what();
-    return GpuStatus::kPeerProblem;
+/// Compares the calls with those of ranks that ran before, and takes what these broadcast and send.
+void GpuCollectives::take_from_earlier_ranks(PeerTalk& talk, std::span<const CollectiveCall> calls,
+                                             const std::string& site) {
+  for (const CollectiveCall& call : calls) {
+    const std::vector<char> heard = talk.call_alone(call, site, state_.values);
+    if (!heard.empty())
+      state_.values.write(call.receive, heard.data(), static_cast<Bytes>(heard.size()),
+                          SmallValues::Known::kUntilWritten);
   }
 }
 

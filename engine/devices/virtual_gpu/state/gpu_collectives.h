@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,6 +53,8 @@ class GpuCollectives {
 
   /// See VirtualGpu::exchange_with_peers.
   void exchange_with_peers(PeerSettings settings);
+  /// See VirtualGpu.
+  void stop_exchange();
 
   /// Creates a communicator, which exists until destroy. Without `nodes` the ranks fill one node after
   /// another. `key` names the communicator on all ranks; empty: nothing is exchanged with them.
@@ -68,8 +71,9 @@ class GpuCollectives {
   /// Waits for the device, as NCCL flushes a communicator, and destroys it. Returns kInvalidHandle if there
   /// is none.
   GpuStatus destroy(Communicator* communicator);
-  /// Waits for the device if the communicator exists.
-  GpuStatus flush(const Communicator* communicator);
+  /// Waits for the device if the communicator exists, and tells its other ranks that this one calls no more.
+  /// Returns kPeerProblem if they have called more or fewer.
+  GpuStatus finalize(const Communicator* communicator);
   bool exists(const Communicator* communicator) const;
 
   /// Runs the calls as one kernel: one call, or those of a group.
@@ -97,10 +101,10 @@ class GpuCollectives {
 
   ExecutionState& state_;
   GpuKernels& kernels_;
-  void take_from_earlier_ranks(const Communicator& communicator, std::span<const CollectiveCall> calls,
+  void take_from_earlier_ranks(PeerTalk& talk, std::span<const CollectiveCall> calls,
                                const std::string& site);
-  GpuStatus talk(const Communicator& communicator, std::span<const CollectiveCall> calls,
-                 const std::string& site);
+  std::string call_site() const;
+  GpuStatus compare(const Communicator* communicator, const std::function<void(PeerTalk&)>& tell);
 
   std::optional<PeerSettings> peers_;  ///< nullopt: there are none
   std::string mismatch_;               ///< see CollectiveFigures

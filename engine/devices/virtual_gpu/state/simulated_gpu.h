@@ -86,6 +86,7 @@ class SimulatedGpu final : public VirtualGpu {
   std::string code_problem() override { return kernels_.code_problem(); }
   std::vector<std::string> unwritten_calls() const override;
   std::vector<std::string> take_unknown_sizes() override;
+  std::optional<int> missing_device() const override { return unsupported_calls_.missing_device(); }
   CollectiveFigures collective_figures() const override { return collectives_.figures(); }
   int device() const override { return memory_.device(); }
   void exchange_with_peers(const std::string& folder, int patience_s, int signals,
@@ -94,6 +95,7 @@ class SimulatedGpu final : public VirtualGpu {
     if (patience_s > 0) patience = {std::chrono::seconds(patience_s), signals};
     collectives_.exchange_with_peers({folder, patience, std::move(call_site)});
   }
+  void stop_exchange() override { collectives_.stop_exchange(); }
   void let_watchdogs_look() override { collectives_.let_watchdogs_look(); }
   void note_group(const std::string& key, int ranks, int nodes, const std::string& name) override {
     collectives_.note_group(key, {{.ranks = ranks, .nodes = nodes}, name});

@@ -21,6 +21,16 @@ void UnsupportedCalls::note_unknown_size(const char* what) {
   unknown_sizes_.insert(what);
 }
 
+void UnsupportedCalls::note_missing_device(int device) {
+  const GpuLock lock(state_.mutex);
+  missing_device_ = std::max(missing_device_.value_or(device), device);
+}
+
+std::optional<int> UnsupportedCalls::missing_device() const {
+  const GpuLock lock(state_.mutex);
+  return missing_device_;
+}
+
 std::vector<std::string> UnsupportedCalls::unwritten_calls() const {
   const GpuLock lock(state_.mutex);
   return unwritten_;

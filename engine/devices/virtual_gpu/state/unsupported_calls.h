@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,15 +19,19 @@ class UnsupportedCalls {
   void note_unwritten(const char* function);
   /// Records the request of a size that only the real library knows.
   void note_unknown_size(const char* what);
+  /// Records that the program chose a device that does not exist.
+  void note_missing_device(int device);
 
   /// See VirtualGpu.
   std::vector<std::string> unwritten_calls() const;
   std::vector<std::string> take_unknown_sizes();
+  std::optional<int> missing_device() const;
 
  private:
   ExecutionState& state_;
   std::vector<std::string> unwritten_;
   std::set<std::string> unknown_sizes_;
+  std::optional<int> missing_device_;
 };
 
 }  // namespace offprof

@@ -103,6 +103,10 @@ std::vector<char> PeerTalk::call_alone(const CollectiveCall& call, const std::st
   return channel_.hear(call.root, number).values;
 }
 
+void PeerTalk::leave(const std::string& site) {
+  tell({"nothing more", site, {}});
+}
+
 std::vector<char> PeerTalk::hear_all(const CollectiveCall& call, std::size_t number) {
   std::vector<std::vector<char>> given(static_cast<std::size_t>(ranks_));
   for (int rank = 0; rank < ranks_; ++rank) {

@@ -44,6 +44,10 @@ class PeerTalk : public std::enable_shared_from_this<PeerTalk> {
   /// match.
   std::vector<char> call_alone(const CollectiveCall& call, const std::string& site, SmallValues& values);
 
+  /// Tells the others that this rank calls no more, and compares that with their calls, as far as they have
+  /// come. Throws Error (input) if one of them has called more or fewer.
+  void leave(const std::string& site);
+
   /// Waits for all ranks. Returns this rank's place among those with the same color, in the order of their
   /// keys.
   PlaceInPart split(int color, int key);

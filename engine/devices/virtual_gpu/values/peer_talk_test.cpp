@@ -56,6 +56,23 @@ struct PeerTalkTest : testing::Test {
   std::shared_ptr<PeerTalk> first = talk_of(0), second = talk_of(1);
 };
 
+TEST_F(PeerTalkTest, ARankThatLeavesEarlierIsReportedByTheOneThatComesLater) {
+  const auto reports_both = ThrowsMessage<Error>(
+      AllOf(HasSubstr("calls nothing more at end.py:1"), HasSubstr("calls all_reduce of 4 bytes")));
+  first->call(call(Collective::kAllReduce, 0, 4), "train.py:1", values[0]);
+  EXPECT_THAT([&] { second->leave("end.py:1"); }, reports_both);
+  EXPECT_THAT([&] { first->call(call(Collective::kAllReduce, 0, 4), "train.py:2", values[0]); },
+              reports_both);
+}
+
+TEST_F(PeerTalkTest, RanksThatLeaveAfterTheSameCollectivesAgree) {
+  for (const int rank : {0, 1}) {
+    const auto& talk = rank == 0 ? first : second;
+    talk->call(call(Collective::kAllReduce, rank, 4), "", values.at(static_cast<std::size_t>(rank)));
+    talk->leave("");
+  }
+}
+
 TEST_F(PeerTalkTest, ValuesComeWhenTheyAreRead) {
   give(0, {1});
   give(1, {5});

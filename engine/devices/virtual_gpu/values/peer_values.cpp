@@ -47,6 +47,17 @@ void divide(std::vector<char>& sum, std::size_t divisor) {
   }
 }
 
+/// Multiplies numbers, which are not aligned.
+template <typename Number>
+void multiply(std::vector<char>& numbers, int factor) {
+  for (std::size_t at = 0; at + sizeof(Number) <= numbers.size(); at += sizeof(Number)) {
+    Number number;
+    std::memcpy(&number, numbers.data() + at, sizeof number);
+    number = static_cast<Number>(number * static_cast<Number>(factor));
+    std::memcpy(numbers.data() + at, &number, sizeof number);
+  }
+}
+
 /// Returns the value of a 16-bit float, of which `exponent_bits` are the exponent.
 float to_float(std::uint16_t bits, int exponent_bits) {
   const int fraction_bits = 15 - exponent_bits;
@@ -187,6 +198,31 @@ std::optional<std::vector<char>> combine(const CollectiveCall& call, int rank,
     }
     default:
       return std::nullopt;
+  }
+}
+
+bool sum_equal(std::vector<char>& numbers, NumberType type, int ranks) {
+  switch (type) {
+    case NumberType::kInt8:
+    case NumberType::kUint8:
+      multiply<std::uint8_t>(numbers, ranks);
+      return true;
+    case NumberType::kInt32:
+    case NumberType::kUint32:
+      multiply<std::uint32_t>(numbers, ranks);
+      return true;
+    case NumberType::kInt64:
+    case NumberType::kUint64:
+      multiply<std::uint64_t>(numbers, ranks);
+      return true;
+    case NumberType::kFloat32:
+      multiply<float>(numbers, ranks);
+      return true;
+    case NumberType::kFloat64:
+      multiply<double>(numbers, ranks);
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -20,4 +20,7 @@ Bytes received_bytes(const CollectiveCall& call, int ranks);
 std::optional<std::vector<char>> combine(const CollectiveCall& call, int rank,
                                          const std::vector<std::vector<char>>& given);
 
+/// Sums `ranks` equal buffers in place. Returns false if the numbers are of a type that is not carried.
+bool sum_equal(std::vector<char>& numbers, NumberType type, int ranks);
+
 }  // namespace offprof
