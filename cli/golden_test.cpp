@@ -56,6 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(Golden{"tune", {"tune", "step.json.gz"}},
                         Golden{"simulate", {"simulate", "step.json.gz", "--policy", "offload"}},
                         Golden{"diff", {"diff", "step.json.gz", "offloaded.json.gz"}},
+                        Golden{"diff_details", {"diff", "step.json.gz", "offloaded.json.gz", "-v"}},
                         Golden{"gate", {"gate", "step.json.gz", "--limit", "device_peak_bytes<=1MiB"}, 1},
                         Golden{"advise", {"advise", "-t", "step.json.gz", "--memory-budget", "25MiB"}},
                         Golden{"view", {"view", "step.json.gz"}}),

@@ -100,8 +100,8 @@ class DiffCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("BASE", base_, "Trace, JSON report or baseline")->required();
     app.add_option("NEW", now_, "Trace, JSON report or baseline to compare with BASE")->required();
-    add_count_option(app, "--top", report_.ops_shown, 0, kMostShown,
-                     "Rows to show of each list (default 10)");
+    top_option_ = add_count_option(app, "--top", report_.ops_shown, 0, kMostShown,
+                                   "Rows to show of each list, and of those that -v shows (default 10)");
     add_output_option(app, output_, "File for the report (default -: standard output)");
   }
 
@@ -109,6 +109,7 @@ class DiffCommand : public Subcommand {
     context.detail("reading " + base_ + " and " + now_);
     report_.diff = compare(read_figures(base_), read_figures(now_));
     compare_timelines(report_, read_timeline(base_), read_timeline(now_));
+    report_.lists_times = top_option_->count() > 0;
     context.publish(report_, output_);
     return ExitStatus::kOk;
   }
@@ -119,6 +120,7 @@ class DiffCommand : public Subcommand {
   std::string base_;
   std::string now_;
   std::string output_ = "-";
+  const CLI::Option* top_option_ = nullptr;
   DiffReport report_;
 };
 
@@ -163,7 +165,11 @@ std::string to_text(const DiffReport& report, const Page& page) {
   text += "new:  " + source_text(report.diff.now_source, report.diff.now_times_are_modelled) + "\n";
   text += metric_table(report.diff.metrics).render(page);
   text += run_text(report.diff.run, page) + ops_text(report, page);
-  if (report.timeline) return text + "\n" + to_text(*report.timeline, report.ops_shown, page);
+  if (report.timeline) {
+    Page with_lists = page;
+    with_lists.details = page.details || report.lists_times;
+    return text + "\n" + to_text(*report.timeline, report.ops_shown, with_lists);
+  }
   return text + no_timeline_text(report.without_steps, page);
 }
 

@@ -11,7 +11,8 @@ namespace offprof {
 
 struct DiffReport {
   Diff diff;
-  std::size_t ops_shown = 10;                ///< rows of each list in the text report; JSON has all rows
+  std::size_t ops_shown = 10;  ///< rows of each list in the text report; JSON has all rows
+  bool lists_times = false;    ///< lists operators, stalls, copies and places, like a page with details
   std::optional<TimelineDiff> timeline{};    ///< nullopt: a file contains no step
   std::vector<std::string> without_steps{};  ///< the files that contain no step
 };

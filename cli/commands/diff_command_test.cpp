@@ -100,8 +100,16 @@ TEST(DiffCommand, ShowsWhereTwoStepsDifferInTime) {
     if (span.name == "aten::relu") span.duration_ns += 100;
   write_trace(folder / "a.json", sample_trace());
   write_trace(folder / "b.json", slower);
-  EXPECT_THAT(run_words({"diff", folder / "a.json", folder / "b.json"}).out,
-              AllOf(HasSubstr("aten::relu #1"), HasSubstr("+100 ns"), Not(HasSubstr("cannot be compared"))));
+  const std::vector<std::string> words = {"diff", folder / "a.json", folder / "b.json"};
+  const auto with = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), words.begin(), words.end());
+    return run_words(options).out;
+  };
+  const auto lists = AllOf(HasSubstr("aten::relu #1"), HasSubstr("+100 ns"));
+  EXPECT_THAT(with({}), AllOf(HasSubstr("last step"), HasSubstr("-v lists operators"), Not(lists),
+                              Not(HasSubstr("cannot be compared"))));
+  EXPECT_THAT(with({"-v"}), lists);
+  EXPECT_THAT(with({"--top", "5"}), lists);
   const CliRun run = run_words({"diff", folder / "a.json", folder / "b.json", "--format", "json"});
   const auto json = nlohmann::json::parse(run.out)["timeline"];
   EXPECT_EQ(json["operators"]["difference_ns"], 100);

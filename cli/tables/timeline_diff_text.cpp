@@ -256,6 +256,7 @@ Json to_json(const TimelineDiff& diff) {
 }
 
 std::string to_text(const TimelineDiff& diff, std::size_t shown, const Page& page) {
+  if (!page.details) return summary_text(diff, page) + "\n  -v lists operators, stalls, copies and places.\n";
   return summary_text(diff, page) + ops_text(diff, shown, page) + waits_text(diff, shown, page) +
          launch_text(diff, page) + copies_text(diff, page) + places_text(diff, shown, page);
 }

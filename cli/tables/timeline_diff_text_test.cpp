@@ -34,7 +34,7 @@ TimelineDiff sample_diff() {
 }
 
 TEST(TimelineDiffText, ShowsTheDifferencesInTime) {
-  EXPECT_EQ("\n" + to_text(sample_diff(), 10, {80, false}), R"(
+  EXPECT_EQ("\n" + to_text(sample_diff(), 10, {80, false, true}), R"(
   last step                   base      new  difference
   ───────────────────────  ───────  ───────  ──────────
   forward                  3.00 ms  3.00 ms           0
@@ -67,7 +67,7 @@ TEST(TimelineDiffText, ShowsTheDifferencesInTime) {
 
 TEST(TimelineDiffText, FitsThePage) {
   for (const std::size_t width : {80, 120}) {
-    std::istringstream lines(to_text(sample_diff(), 10, {width, false}));
+    std::istringstream lines(to_text(sample_diff(), 10, {width, false, true}));
     for (std::string line; std::getline(lines, line);) EXPECT_THAT(display_width(line), Le(width)) << line;
   }
 }
@@ -75,7 +75,7 @@ TEST(TimelineDiffText, FitsThePage) {
 TEST(TimelineDiffText, ShowsWaitsForLaunchByPhase) {
   TimelineDiff diff = sample_diff();
   diff.launch_waits = {{"forward", {0, 7}, {0, 2'000'000}}};
-  EXPECT_THAT(to_text(diff, 10, {80, false}), HasSubstr(R"(
+  EXPECT_THAT(to_text(diff, 10, {80, false, true}), HasSubstr(R"(
   waits for launch  count  base      new  difference
   ────────────────  ─────  ────  ───────  ──────────
   forward           0 → 7  0 ns  2.00 ms    +2.00 ms
@@ -87,7 +87,7 @@ TEST(TimelineDiffText, ShowsWaitsForLaunchByPhase) {
 }
 
 TEST(TimelineDiffText, SumsUpTheRowsThatAreNotShown) {
-  const std::string text = to_text(sample_diff(), 0, {});
+  const std::string text = to_text(sample_diff(), 0, {.details = true});
   EXPECT_THAT(text, HasSubstr("1 more"));
   EXPECT_THAT(text, Not(HasSubstr("AddmmBackward0")));
 }
