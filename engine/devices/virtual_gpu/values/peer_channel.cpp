@@ -93,21 +93,21 @@ bool PeerChannel::has_said(int rank, std::size_t number) {
   return read_until(rank, number + 1);
 }
 
-PeerMessage PeerChannel::hear(int rank, std::size_t number) {
+PeerMessage PeerChannel::hear(int rank, std::size_t number, const std::string& call) {
+  const auto value = [&] {
+    const std::string of_call = call.empty() ? "" : " in " + call;
+    return fmt::format("a value of rank {}{} (ranks of the communicator)", rank, of_call);
+  };
   const auto deadline = std::chrono::steady_clock::now() + patience_.time;
   for (int looks = 1; !has_said(rank, number); ++looks) {
     if (looks % kLooksPerProcessCheck == 0 && has_ended(rank) && !has_said(rank, number))
-      throw environment_error(fmt::format(
-          "rank {} waits for a value of rank {}, whose process has ended (ranks of the communicator)", rank_,
-          rank));
+      throw environment_error(
+          fmt::format("rank {} waits for {}, but the process of that rank has ended", rank_, value()));
     if (is_interrupted(patience_.signals))
-      throw environment_error(fmt::format(
-          "rank {} was interrupted while it waited for a value of rank {} (ranks of the communicator)", rank_,
-          rank));
+      throw environment_error(fmt::format("rank {} was interrupted while it waited for {}", rank_, value()));
     if (std::chrono::steady_clock::now() > deadline)
       throw environment_error(
-          fmt::format("rank {} has waited {} s for a value of rank {} (ranks of the communicator)", rank_,
-                      patience_.time.count(), rank));
+          fmt::format("rank {} has waited {} s for {}", rank_, patience_.time.count(), value()));
     std::this_thread::sleep_for(kBetweenLooks);
   }
   return message_at(readers_.at(static_cast<std::size_t>(rank)), number + 1);

@@ -41,8 +41,9 @@ class PeerChannel {
   /// Returns true if that rank has said the message of that number.
   bool has_said(int rank, std::size_t number);
   /// Waits for that message. Throws Error (environment) if the rank's process has ended, if it does not come
-  /// within the patience, or if SIGINT or SIGTERM comes.
-  PeerMessage hear(int rank, std::size_t number);
+  /// within the patience, or if SIGINT or SIGTERM comes. `call` names in the error what needs the message:
+  /// `all_reduce of 8 bytes at train.py:12`; empty: not known.
+  PeerMessage hear(int rank, std::size_t number, const std::string& call = {});
 
  private:
   struct Reader {

@@ -111,7 +111,8 @@ std::vector<char> PeerTalk::hear_all(const CollectiveCall& call, std::size_t num
   std::vector<std::vector<char>> given(static_cast<std::size_t>(ranks_));
   for (int rank = 0; rank < ranks_; ++rank) {
     if (call.collective == Collective::kBroadcast && rank != call.root) continue;
-    given[static_cast<std::size_t>(rank)] = channel_.hear(rank, number).values;
+    const PeerMessage& own = own_.at(number);
+    given[static_cast<std::size_t>(rank)] = channel_.hear(rank, number, own.what + at_site(own.site)).values;
   }
   compare();
   return combine(call, rank_, given).value_or(std::vector<char>{});
@@ -171,7 +172,7 @@ void PeerTalk::receive(const CollectiveCall& call, const std::string& site, Smal
 
 std::vector<char> PeerTalk::hear_sent(const CollectiveCall& call, const std::string& site, int rank,
                                       std::size_t number) {
-  PeerMessage sent = line(rank, rank_).channel->hear(rank, number);
+  PeerMessage sent = line(rank, rank_).channel->hear(rank, number, describe(call) + at_site(site));
   CollectiveCall expected = call;
   expected.collective = Collective::kSend;
   if (sent.what != describe(expected))

@@ -129,9 +129,11 @@ TEST_F(PeerTalkTest, AMessageOfAnotherSizeIsReportedWithBothPlaces) {
 
 TEST_F(PeerTalkTest, WaitsForALimitedTime) {
   give(0, {1});
-  first->call(call(Collective::kAllReduce, 0, 1), "", values[0]);
-  EXPECT_THAT([&] { received(0, 1); },
-              ThrowsMessage<Error>(HasSubstr("rank 0 has waited 1 s for a value of rank 1")));
+  first->call(call(Collective::kAllReduce, 0, 1), "train.py:3", values[0]);
+  EXPECT_THAT(
+      [&] { received(0, 1); },
+      ThrowsMessage<Error>(HasSubstr("rank 0 has waited 1 s for a value of rank 1 in all_reduce of 1 bytes "
+                                     "of int8 by sum at train.py:3")));
 }
 
 TEST_F(PeerTalkTest, ARankReceivesWhatItSendsToItself) {
