@@ -93,12 +93,15 @@ def when_joining_a_job(devices: int, become_rank: Callable[[RankPlace], None]) -
         return
     begin = distributed.init_process_group
     parameters = inspect.signature(begin)
+    is_rank = False
 
     @functools.wraps(begin)
     def become_rank_and_begin(*arguments: Any, **options: Any) -> Any:
+        nonlocal is_rank
         given = parameters.bind(*arguments, **options).arguments
         rank, world_size = _told(given, "rank"), _told(given, "world_size")
-        if not distributed.is_initialized() and 0 <= rank < world_size and world_size > 1:
+        if not is_rank and 0 <= rank < world_size and world_size > 1:
+            is_rank = True
             become_rank(RankPlace(rank, world_size, devices))
         return begin(*arguments, **options)
 

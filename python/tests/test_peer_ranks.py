@@ -122,6 +122,11 @@ def train(rank, ranks):
     dist.broadcast_object_list(told, src=1)
     assert (number.item(), told) == (6.0, [1])
     dist.destroy_process_group()
+    dist.init_process_group("nccl", init_method="file://{tmp_path}/store2", rank=rank, world_size=ranks)
+    told = [10 * rank]
+    dist.broadcast_object_list(told, src=2)
+    assert told == [20]
+    dist.destroy_process_group()
 
 if __name__ == "__main__":
     torch.multiprocessing.spawn(train, args=(torch.cuda.device_count(),), nprocs=torch.cuda.device_count())
