@@ -355,7 +355,8 @@ def test_a_rank_alone_gathers_the_optimizer_state_of_fsdp1(
         model(torch.randn(8, 256, device=device, dtype=torch.bfloat16)).sum().backward()
         optimizer.step()
         state = FSDP.optim_state_dict(model, optimizer)
-        print(rank, sorted(state["state"]), state["state"]["0.weight"]["exp_avg"].shape)
+        line = f"{{rank}} {{sorted(state['state'])}} {{state['state']['0.weight']['exp_avg'].shape}}\\n"
+        os.write(1, line.encode())  # whole, beside the other rank's
         """)
     )
     together = execute(command=(*TORCHRUN, 2, script))
