@@ -13,7 +13,8 @@
 #                         the Python environment
 #   --python              also the Python environment, with the torch of .deps/libtorch and what the Python
 #                         tests require; with --small without torch
-#   --programs            also the libraries of all programs in tests/programs, in the Python environment
+#   --programs            also the libraries of all programs in tests/programs, in the Python environment, and
+#                         DeepSpeed in .deps/deepspeed
 #   --fuzz                also the requirements of scripts/fuzz.sh
 #   --nightly             also the requirements of scripts/nightly.sh: a load generator
 #   --coverage            also the requirements of scripts/coverage.sh
@@ -368,9 +369,9 @@ finish_python_layer() {  # LAYER FOLDER
 }
 
 # The lists are complete and pinned, so pip need not resolve them. Left to itself, it would add NVIDIA's packages.
-pip_install() {  # PYTHON REQUIREMENTS
+pip_install() {  # PYTHON REQUIREMENTS [OPTION...]
     TMPDIR=$(dirname "$python_dir") "$1" -m pip install -q --no-deps --only-binary :all: --no-cache-dir --no-input \
-        --disable-pip-version-check --root-user-action ignore -r "$2" </dev/null >&2 ||
+        --disable-pip-version-check --root-user-action ignore -r "$2" "${@:3}" </dev/null >&2 ||
         die 3 "pip could not install ${2#"$root/"}; the reason is above" "Check the network, then run this script again."
 }
 
@@ -411,10 +412,26 @@ install_programs() {
     finish_python_layer programs "$python_dir"
 }
 
+deepspeed_dir=$root/.deps/deepspeed
+
+has_deepspeed() { cmp -s "$root/python/requirements-deepspeed.txt" "$deepspeed_dir/offprof-stamp"; }
+
+install_deepspeed() {
+    local beside=$deepspeed_dir.tmp.$$
+    remove_leftovers "$deepspeed_dir"
+    say "installing DeepSpeed into $deepspeed_dir (5 MB to download)"
+    DS_BUILD_OPS=0 pip_install "$python_dir/bin/python" "$root/python/requirements-deepspeed.txt" --target "$beside" \
+        --use-pep517 --no-build-isolation -q
+    cp "$root/python/requirements-deepspeed.txt" "$beside/offprof-stamp"
+    rm -rf -- "$deepspeed_dir"
+    mv -T -- "$beside" "$deepspeed_dir"
+}
+
 parse_arguments "$@"
 install_packages
 if ! $small && ! libtorch_is_there; then install_libtorch; fi
 if $python_environment && ! has_python_layer packages; then install_python; fi
 if $python_environment && ! $small && ! has_python_layer torch; then link_torch; fi
 if $programs && ! has_python_layer programs; then install_programs; fi
+if $programs && ! has_deepspeed; then install_deepspeed; fi
 if $hta; then install_hta; fi

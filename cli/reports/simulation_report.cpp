@@ -32,6 +32,7 @@ const std::vector<std::pair<const char*, Bytes DeviceContent::*>>& content_parts
       {"saved tensors in the stash", &DeviceContent::stashed},
       {"encoded saved tensors", &DeviceContent::encoded},
       {"reloaded saved tensors", &DeviceContent::reloaded},
+      {"parameters, gathered or loaded", &DeviceContent::gathered},
       {"gradients, temporaries", &DeviceContent::working}};
   return kParts;
 }
@@ -54,6 +55,7 @@ nlohmann::ordered_json to_json(const Explanation& explanation) {
                   {"stashed_bytes", content.stashed},
                   {"encoded_bytes", content.encoded},
                   {"reloaded_bytes", content.reloaded},
+                  {"gathered_bytes", content.gathered},
                   {"working_bytes", content.working}};
   json["stalls"] = nlohmann::ordered_json::array();
   for (const auto& [reason, sum] : stalls_by_reason(explanation.stalls))

@@ -21,8 +21,8 @@ Shell shell_of(const at::Tensor& value) {
   return shallow_copy(*value.unsafeGetTensorImpl());
 }
 
-HeldTensor::HeldTensor(const at::Tensor& value)
-    : shell(shell_of(value)),
+HeldTensor::HeldTensor(const at::Tensor& value, bool is_variable)
+    : shell(is_variable ? Shell(value.getIntrusivePtr()) : shell_of(value)),
       version(version_of(value)),
       counter(value.unsafeGetTensorImpl()->version_counter()) {}
 

@@ -24,7 +24,9 @@ inline bool is_dense(const at::Tensor& value) {
 
 /// A tensor that autograd saved.
 struct HeldTensor {
-  explicit HeldTensor(const at::Tensor& value);
+  /// `is_variable`: holds the tensor itself, as autograd holds a leaf without hooks. If the program gives it
+  /// other data before backward, it is unpacked with them.
+  HeldTensor(const at::Tensor& value, bool is_variable);
 
   Shell shell;  ///< the whole tensor if it is kept, all of it but its storage if it is offloaded
   std::uint32_t version = 0;

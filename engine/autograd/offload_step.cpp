@@ -96,7 +96,9 @@ SavedId OffloadStep::pack(const at::Tensor& value, const at::Tensor& saved) {
   PackRequest request = contents_.describe(value, saved, torch::autograd::get_current_node() != nullptr);
   if (others != OtherStreams::kNone && request.movability == Movability::kMovable)
     device_.check_stream_of(value.storage());
-  const SavedId tensor = executor_.hold(value);
+  // DeepSpeed's ZeRO-3 gives a gathered parameter another storage for backward.
+  const bool is_gathered_parameter = request.movability == Movability::kParameterGroup && value.is_leaf();
+  const SavedId tensor = executor_.hold(value, is_gathered_parameter);
   const RuledPlacement rule = rule_for(tensor, value, request);
   // A recording proves beforehand that no two tensors of different types share an encoded copy.
   if ((guide_.place || guide_.decide) && rule && rule->transform >= 0)

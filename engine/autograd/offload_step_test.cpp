@@ -437,6 +437,23 @@ TEST_F(OffloadStepTest, ExhaustedHostMemoryIsAnErrorAndLeavesNoMemory) {
   EXPECT_EQ(small.host_used_bytes(), 0);
 }
 
+TEST_F(OffloadStepTest, AGatheredParameterIsUnpackedWithTheDataThatItHasThen) {
+  auto residents = std::make_shared<Residents>();
+  residents->is_parameter_group = [](const c10::Storage&) { return true; };
+  residents_ = residents;
+  Tensor parameter = leaf({6, 8}), view = parameter.detach().t();
+  const Tensor gathered_first = parameter.detach(), gathered_again = gathered_first.clone();
+  const auto step = make_step(kOffload);
+  const SavedId whole = step->pack(parameter), part = step->pack(view);
+  parameter.set_data(at::empty({0}, at::kDouble));
+  view = Tensor();
+  parameter.set_data(gathered_again);
+  EXPECT_TRUE(step->unpack(whole).is_alias_of(gathered_again));
+  EXPECT_TRUE(step->unpack(part).is_alias_of(gathered_first));
+  step->release(whole);
+  step->release(part);
+}
+
 TEST_F(OffloadStepTest, ExecutesTheCommandsOfTheScheduler) {
   const auto step = make_step(kOffload);
   const SavedId tensor = step->pack(activation());

@@ -32,6 +32,8 @@ Movability movability_of(const at::Tensor& value, std::optional<AllocationId> al
       return Movability::kInput;
     case StorageRole::kResident:
       return Movability::kResident;
+    case StorageRole::kGathered:
+      return Movability::kParameterGroup;
   }
   OFFPROF_CHECK(false);
 }

@@ -15,8 +15,8 @@ StepExecutor::StepExecutor(Device& device, const Policy& policy, const StepGuide
       copies_(device, copies_tensors_, has_one_copy_stream(policy) ? CopyQueue::kD2h : CopyQueue::kH2d),
       recompute_(guide, device.torch_device(), held_, copies_) {}
 
-SavedId StepExecutor::hold(const at::Tensor& value) {
-  held_.emplace_back(value);
+SavedId StepExecutor::hold(const at::Tensor& value, bool is_variable) {
+  held_.emplace_back(value, is_variable);
   return static_cast<SavedId>(held_.size() - 1);
 }
 

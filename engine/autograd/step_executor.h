@@ -28,8 +28,8 @@ class StepExecutor final : public Executor {
   Bytes older_host_bytes() const override { return copies_.older_host_bytes(); }
   void stop_listening() { listener_ = nullptr; }
 
-  /// Holds a tensor that autograd saves. Returns its number.
-  SavedId hold(const at::Tensor& value);
+  /// Holds a tensor that autograd saves: see HeldTensor. Returns its number.
+  SavedId hold(const at::Tensor& value, bool is_variable);
   /// Drops the shell's storage: from here on the copy holds the tensor's values.
   void hand_over(SavedId tensor, CopyId copy);
   /// Drops the shell: the tensor will not be unpacked again.

@@ -143,6 +143,20 @@ void PassRecorder::forget_in_child() {
   device_.set_listener(nullptr);
 }
 
+void PassRecorder::note_gathered(const at::Tensor& parameter) {
+  if (!parameter.has_storage()) return;
+  const Device* device = nullptr;
+  {
+    const Turn turn(recorder_mutex);
+    if (active_recorder == nullptr) return;
+    device = &active_recorder->device_;
+  }
+  // without recorder_mutex: an allocating thread holds the lock that this takes
+  const std::optional<AllocationId> allocation = device->allocation_of(parameter.storage());
+  const Turn turn(recorder_mutex);
+  if (allocation && active_recorder != nullptr) active_recorder->pass_.gathered.insert(*allocation);
+}
+
 void PassRecorder::end_step() {
   begin_phase("end");
   pass_.end_ns = device_.mark();

@@ -40,6 +40,11 @@ class PassRecorder final : public StepListener, private AllocationListener {
   /// the device's marks, and Error (input) if the step's operators ran on several threads at once.
   RecordedPass finish();
 
+  /// Notes in the recording of this process, if there is one, that the tensor's memory holds a parameter
+  /// which the program gathers around its uses. Call it each time that the parameter is gathered, from any
+  /// thread. The recording's device must not be closed meanwhile.
+  static void note_gathered(const at::Tensor& parameter);
+
   /// Stops the recording in a forked child process. The recorder must not be used there any more.
   void forget_in_child();
 

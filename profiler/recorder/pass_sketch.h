@@ -33,6 +33,11 @@ class PassSketch {
     bytes_[id] = bytes;
     return note(RawKind::kAlloc, id, bytes);
   }
+  /// Allocates memory for a parameter that the program gathers.
+  PassSketch& gather(std::int64_t id, Bytes bytes) {
+    pass_.gathered.insert(id);
+    return alloc(id, bytes);
+  }
   PassSketch& request_free(std::int64_t id) { return note(RawKind::kFreeRequested, id); }
   PassSketch& free(std::int64_t id) { return note(RawKind::kFree, id, bytes_.at(id)); }
   /// Drops the model's reference, so that only the engine holds the storage.

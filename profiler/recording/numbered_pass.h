@@ -136,7 +136,8 @@ class NumberedPass {
     if (event.kind == RawKind::kProgramFree && freed_by_engine_.contains(event.id)) add_free(event.id);
     if (!kind || (kind == EventKind::kFree && is_engines_free(event.id))) return;
     if (kind == EventKind::kAlloc) {
-      add_storage(event.id, {event.value, StorageRole::kActivation});
+      const bool is_gathered = pass_.gathered.contains(event.id);
+      add_storage(event.id, {event.value, is_gathered ? StorageRole::kGathered : StorageRole::kActivation});
       events_.push_back({*kind, index_of(event.id), 0});
     } else if (kind == EventKind::kFree) {
       add_free(event.id);

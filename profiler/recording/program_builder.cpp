@@ -423,7 +423,7 @@ std::unordered_map<std::int64_t, std::int32_t> storages_replaced_by(const StepPr
   for (const Event& event : program.events) {
     if (event.kind != EventKind::kFree || is_replaced.contains(event.id)) continue;
     const ProgramStorage& storage = program.storages[event.id];
-    if (storage.role != StorageRole::kActivation) freed.emplace(storage.bytes, event.id);
+    if (is_older_than_step(storage.role)) freed.emplace(storage.bytes, event.id);
   }
   // Memory whose free was requested is free when the next step begins.
   std::unordered_set<std::int64_t> gone;

@@ -272,6 +272,13 @@ TEST(BuildProgram, FindsTheRolesOfSavedResidents) {
   EXPECT_EQ(program.saved[0].storage, 0);
 }
 
+TEST(BuildProgram, AGatheredParameterIsAStorageOfTheStep) {
+  PassSketch sketch;
+  sketch.op_begin("c10d::allgather_").gather(5, 64).alloc(6, 32).op_end().free(5).free(6);
+  EXPECT_THAT(program_of(sketch).storages, ElementsAre(ProgramStorage{64, StorageRole::kGathered},
+                                                       ProgramStorage{32, StorageRole::kActivation}));
+}
+
 TEST(BuildProgram, MemoryOutsideTheDeviceIsAStorageWithoutBytes) {
   RawSaved elsewhere;
   elsewhere.saved.movability = Movability::kUnsupportedLayout;

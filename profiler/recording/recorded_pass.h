@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/scheduler/scheduler.h"
@@ -79,7 +80,8 @@ struct RecordedPass {
   std::unordered_map<std::int64_t, std::int32_t> streams;
   /// Points that streams reach before memory is free, by allocation: see StepProgram::free_points.
   std::unordered_map<std::int64_t, std::vector<std::int32_t>> free_points;
-  std::vector<RawSaved> saved;  ///< by saved tensor
+  std::unordered_set<std::int64_t> gathered;  ///< allocations of gathered parameters
+  std::vector<RawSaved> saved;                ///< by saved tensor
   std::vector<RawCommand> commands;
   std::vector<StreamCommand> stream_commands;  ///< `event` is an index in `events`
   std::vector<char> escaped;                   ///< by saved tensor

@@ -5,9 +5,9 @@
 
 namespace offprof {
 
-/// Notes a tensor whose storage the program frees and fills again while graphs hold it, as FSDP2 does with
-/// the parameters that it gathers. Such a storage is on the device only around its uses, and steps leave it
-/// alone (Residents::is_parameter_group), for the rest of the process. Thread-safe.
+/// Notes the storage of a parameter that the program gathers around its uses while graphs hold it: frees the
+/// storage and fills it again, as FSDP does, or replaces it, as DeepSpeed's ZeRO-3 does. Steps leave such a
+/// storage alone (Residents::is_parameter_group), as long as it lives. Thread-safe.
 void add_gathered_storage(const at::Tensor& tensor);
 
 /// Returns true if add_gathered_storage has noted the storage. Thread-safe.

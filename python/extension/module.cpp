@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/autograd/wrapped_tensor.h"
+#include "profiler/recorder/pass_recorder.h"
 #include "profiler/script/script_recording.h"
 #include "profiler/stages/gradient_check.h"
 #include "profiler/stages/step_error.h"
@@ -218,8 +219,12 @@ PYBIND11_MODULE(_extension, module) {
   module.def(
       "open_device", [](const std::string& name) { offprof::device_of_process(name, {}); }, py::arg("name"));
   module.def(
-      "add_gathered_storage",
-      [](py::handle tensor) { offprof::add_gathered_storage(offprof::tensor_of(tensor)); },
+      "add_gathered_parameter",
+      [](py::handle tensor) {
+        const at::Tensor parameter = offprof::tensor_of(tensor);
+        offprof::add_gathered_storage(parameter);
+        offprof::PassRecorder::note_gathered(parameter);
+      },
       py::arg("tensor"));
   py::class_<offprof::OutputLock>(module, "OutputLock").def(py::init<const std::string&>(), py::arg("path"));
   module.def("set_unwrapper", &offprof::set_python_unwrapper);

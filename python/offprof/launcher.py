@@ -288,8 +288,8 @@ def failure_hint(device: str, error: BaseException, notes: list[str]) -> str:
         )
     if _OTHER_STREAM in str(error):
         return (
-            "Run the model on the default stream: without torch.cuda.stream or StreamContext. DeepSpeed's ZeRO-3 gathers "
-            "parameters on a stream of its own; offprof exec runs it, and gives its peaks. Nothing is written."
+            "Run the model on the default stream: without torch.cuda.stream or StreamContext. offprof exec runs the program "
+            "as it is, and gives its peaks. Nothing is written."
         )
     return "Its traceback is above. Nothing is written." + _hint_of_reads(notes)
 
@@ -299,6 +299,12 @@ def _hint_of_reads(notes: list[str]) -> str:
     reads = [note.partition("(")[2].partition(")")[0] for note in notes if note.startswith(_VALUE_READS)]
     if not reads:
         return ""
+    rank = os.environ.get("RANK", "0")
+    if rank != "0":
+        return (
+            f" It read values that it may not have ({', '.join(reads)}): rank {rank} alone takes what another rank broadcasts "
+            f"to be what it has itself, unless that one runs in the same command: --rank 0,{rank}"
+        )
     return (
         f" It read values that a virtual GPU does not know, as zeros ({', '.join(reads)}): that may be why, as where it "
         "leaves out steps whose gradients are not finite. If a router chooses experts by them, --assume balanced-experts "

@@ -52,6 +52,6 @@ def load_extension() -> types.ModuleType:
     if not getattr(extension, "is_interposed", False):
         extension.interpose_autograd_engine()
         extension.set_unwrapper(unwrap)
-        report_gathered_parameters(extension.add_gathered_storage)
+        report_gathered_parameters(extension.add_gathered_parameter)
         extension.is_interposed = True  # type: ignore[attr-defined]
     return extension

@@ -45,6 +45,16 @@ def untimed_functions(tmp_path: Path) -> str:
     return f"virtual:{path}"
 
 
+@pytest.fixture
+def deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets this process and those that it starts import DeepSpeed. Without it, skips the test."""
+    folder = Path(__file__).resolve().parents[2] / ".deps" / "deepspeed"
+    if not folder.is_dir():
+        pytest.skip("no DeepSpeed; scripts/setup.sh --programs installs it")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

@@ -5,6 +5,7 @@ Packages that are not installed are skipped. tests/programs/export_witness.py co
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import runpy
@@ -174,8 +175,8 @@ def test_code_without_a_function_is_refused(offprof: Run, tmp_path: Path) -> Non
     assert not (tmp_path / "t.json").exists()
 
 
-def test_deepspeed_reads_the_fragment(exporter: Exporter) -> None:
-    config = pytest.importorskip("deepspeed.runtime.activation_checkpointing.config")
+def test_deepspeed_reads_the_fragment(exporter: Exporter, deepspeed: None) -> None:
+    config = importlib.import_module("deepspeed.runtime.activation_checkpointing.config")
     fragment = json.loads(exporter.report("deepspeed", threshold_bytes=0)["snippet"])
     read = config.DeepSpeedActivationCheckpointingConfig(fragment)
     assert read.cpu_checkpointing

@@ -43,9 +43,13 @@ def execute(tmp_path: Path) -> Exec:
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize(
-    "name", ["ddp", "fsdp2", "fsdp1", "tensor_parallel", "pipeline", *(["trainer_fsdp"] if IS_FULL else [])]
+    "name", ["ddp", "fsdp2", "fsdp1", "tensor_parallel", "pipeline", *(["trainer_fsdp", "zero"] if IS_FULL else [])]
 )
-def test_a_rank_alone_has_the_memory_of_one_among_its_peers(execute: Exec, name: str, world: int) -> None:
+def test_a_rank_alone_has_the_memory_of_one_among_its_peers(
+    execute: Exec, name: str, world: int, request: pytest.FixtureRequest
+) -> None:
+    if name == "zero":
+        request.getfixturevalue("deepspeed")
     script = PROGRAMS / f"{name}.py"
     together = execute(command=(*TORCHRUN, world, script))
     assert together.status == 0, together.err

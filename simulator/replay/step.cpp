@@ -42,16 +42,20 @@ Step::Step(const StepProgram& program, EngineCosts costs, std::span<const Transf
   storage_bytes_.reserve(program.storages.size());
   for (std::size_t i = 0; i < program.storages.size(); ++i) {
     storage_bytes_.push_back(program.storages[i].bytes);
-    if (program.storages[i].role != StorageRole::kActivation)
-      residents_.push_back(static_cast<std::int32_t>(i));
+    if (is_older_than_step(program.storages[i].role)) residents_.push_back(static_cast<std::int32_t>(i));
+    if (program.storages[i].role == StorageRole::kGathered)
+      parameters_.push_back(static_cast<std::int32_t>(i));
   }
   const auto is_on_other = [](const ProgramStorage& storage) { return storage.stream != kComputeStream; };
   if (std::ranges::any_of(program.storages, is_on_other))
     for (const ProgramStorage& storage : program.storages) streams_.push_back(storage.stream);
   add_requests(program);
-  for (const Event& event : events_)
+  for (const Event& event : events_) {
+    if (event.kind == EventKind::kFetch) parameters_.push_back(event.id);
     if (event.kind == EventKind::kFetch || event.kind == EventKind::kSave)
       most_copied_bytes_ += static_cast<double>(storage_bytes_[event.id]);
+  }
+  std::ranges::sort(parameters_);
   for (const StreamCommand& command : program.stream_commands) {
     most_copied_bytes_ += static_cast<double>(command.bytes);
     program_copies_ += command.copies() ? 1 : 0;

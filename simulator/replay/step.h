@@ -89,6 +89,10 @@ class Step {
   std::span<const std::int32_t> residents() const { return residents_; }
   Bytes resident_bytes() const { return resident_bytes_; }
   bool is_resident(std::int32_t storage) const { return std::ranges::binary_search(residents_, storage); }
+  /// Returns true if the step allocates the storage for parameters that it gathers or loads.
+  bool holds_parameters(std::int32_t storage) const {
+    return std::ranges::binary_search(parameters_, storage);
+  }
   /// Returns the temporary device memory of a dense copy out of this tensor, on a CUDA device: the tensor's
   /// bytes, or 0 if the tensor itself is dense. 0 on other devices.
   Bytes staging_bytes(SavedId tensor) const { return staging_bytes_.empty() ? 0 : staging_bytes_[tensor]; }
@@ -123,6 +127,7 @@ class Step {
   std::vector<std::int32_t> streams_;  ///< by storage; empty: all are of the compute stream
   std::vector<FreePoint> free_points_;
   std::vector<std::int32_t> residents_;
+  std::vector<std::int32_t> parameters_;  ///< see holds_parameters
   Bytes resident_bytes_ = 0;
   std::vector<StepRenewal> renewals_;
   std::vector<LetGo> let_goes_;  ///< by event

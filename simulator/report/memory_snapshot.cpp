@@ -22,7 +22,7 @@ CachingAllocator allocator_of(const StepProgram& program, const StepRecord& reco
   Bytes unnamed = record.resident_bytes;
   for (std::size_t i = 0; i < program.storages.size(); ++i) {
     const auto& [bytes, role, stream] = program.storages[i];
-    if (role == StorageRole::kActivation || bytes == 0) continue;
+    if (!is_older_than_step(role) || bytes == 0) continue;
     allocator.allocate(bytes, stream, static_cast<std::int32_t>(i));
     unnamed -= bytes;
   }

@@ -24,7 +24,7 @@ ResidentMemory resident_memory(const Trace& trace, const StepProgram& program, c
     memory.other -= bytes;
   };
   for (const ProgramStorage& storage : program.storages)
-    if (storage.role != StorageRole::kActivation) move(storage, storage.bytes);
+    if (is_older_than_step(storage.role)) move(storage, storage.bytes);
   for (const std::int32_t freed : record.freed_residents)
     move(program.storages[freed], -program.storages[freed].bytes);
   const Bytes unsaved = trace.model.parameter_bytes - memory.parameters;

@@ -19,14 +19,6 @@ std::vector<SavedId> first_tensors(const StepProgram& program) {
   return first;
 }
 
-/// Returns which storages hold parameters that the step loads.
-std::vector<char> loaded_parameters(const StepProgram& program) {
-  std::vector<char> loaded(program.storages.size(), 0);
-  for (const Event& event : program.events)
-    if (event.kind == EventKind::kFetch) loaded[event.id] = 1;
-  return loaded;
-}
-
 bool is_phase(const StepProgram& program, std::int32_t phase, std::string_view name) {
   return phase >= 0 && program.names[phase] == name;
 }
@@ -34,11 +26,7 @@ bool is_phase(const StepProgram& program, std::int32_t phase, std::string_view n
 class StepRecorder final : public ReplayListener {
  public:
   StepRecorder(const StepProgram& program, const Step& step)
-      : program_(program),
-        step_(step),
-        walk_(program),
-        first_tensor_(first_tensors(program)),
-        is_loaded_(loaded_parameters(program)) {
+      : program_(program), step_(step), walk_(program), first_tensor_(first_tensors(program)) {
     record_.resident_bytes = step.resident_bytes();
     record_.placements.resize(program.saved.size());
   }
@@ -165,8 +153,8 @@ class StepRecorder final : public ReplayListener {
   }
 
   MemoryKind kind_of(std::int32_t storage) const {
-    if (program_.storages[storage].role != StorageRole::kActivation) return MemoryKind::kResident;
-    if (is_loaded_[storage] != 0) return MemoryKind::kParameters;
+    if (is_older_than_step(program_.storages[storage].role)) return MemoryKind::kResident;
+    if (step_.holds_parameters(storage)) return MemoryKind::kParameters;
     if (first_tensor_[storage] >= 0) return MemoryKind::kSaved;
     return is_phase(program_, walk_.phase(), "optimizer") ? MemoryKind::kOptimizer : MemoryKind::kTemporary;
   }
@@ -205,7 +193,6 @@ class StepRecorder final : public ReplayListener {
   const Step& step_;
   ProgramWalk walk_;
   std::vector<SavedId> first_tensor_;
-  std::vector<char> is_loaded_;
   StepRecord record_;
   std::vector<Begun> begun_;        ///< by life
   std::vector<std::int32_t> open_;  ///< by storage: the life that has begun; kNoLife: none

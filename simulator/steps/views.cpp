@@ -62,8 +62,13 @@ class ContentListener final : public ReplayListener {
     carried_.emplace(storage, copy.device_bytes);
   }
 
+  void on_allocate(std::int32_t storage, Bytes bytes) override {
+    if (reached_ <= peak_event_ && step_.holds_parameters(storage)) gathered_[storage] = bytes;
+  }
+
   void on_free(std::int32_t storage) override {
     if (reached_ >= peak_event_) return;
+    gathered_.erase(storage);
     freed_.push_back(storage);
     carried_.erase(storage);
   }
@@ -89,8 +94,9 @@ class ContentListener final : public ReplayListener {
     for (const auto& [copy, bytes] : encoded_) content.encoded += bytes;
     content.reloaded = reloaded_bytes_;
     for (const auto& [storage, bytes] : carried_) content.reloaded += bytes;
-    content.working =
-        total - content.resident - content.kept - content.stashed - content.encoded - content.reloaded;
+    for (const auto& [storage, bytes] : gathered_) content.gathered += bytes;
+    content.working = total - content.resident - content.kept - content.stashed - content.encoded -
+                      content.reloaded - content.gathered;
     return content;
   }
 
@@ -150,6 +156,7 @@ class ContentListener final : public ReplayListener {
   std::multimap<std::int32_t, Bytes>
       carried_;  ///< by the older storage: copies that the step before has left
   Bytes reloaded_bytes_ = 0;
+  std::map<std::int32_t, Bytes> gathered_;  ///< by storage
 };
 
 class StallListener final : public ReplayListener {

@@ -38,6 +38,7 @@ struct DeviceContent {
   Bytes stashed = 0;   ///< offloaded tensors whose device copy the engine still holds
   Bytes encoded = 0;   ///< encoded storages of saved tensors: waiting here, being copied out, or back
   Bytes reloaded = 0;  ///< copied back in, decoded or recomputed
+  Bytes gathered = 0;  ///< parameters that the step gathers or loads around their uses
   Bytes working = 0;   ///< everything else: gradients, temporaries, activations that nobody saved
 };
 

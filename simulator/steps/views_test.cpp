@@ -35,7 +35,8 @@ Policy any_policy() {
 }
 
 Bytes sum(const DeviceContent& content) {
-  return content.resident + content.kept + content.stashed + content.reloaded + content.working;
+  return content.resident + content.kept + content.stashed + content.reloaded + content.gathered +
+         content.working;
 }
 
 // --- Ledger ---
@@ -160,6 +161,33 @@ TEST(ContentAtPeak, CountsAStorageOnce) {
   EXPECT_EQ(content.working, 1);
 }
 
+TEST(ContentAtPeak, ReportsTheGatheredParametersThatAreThere) {
+  ProgramSketch sketch(1000);
+  sketch.free(sketch.alloc(30, StorageRole::kGathered));
+  const std::int32_t used = sketch.alloc(70, StorageRole::kGathered);
+  sketch.save(sketch.alloc(400));
+  sketch.alloc(1);
+  sketch.free(used);
+  sketch.free(sketch.alloc(5, StorageRole::kGathered));
+  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"), kAnyLink);
+  EXPECT_EQ(content.total, 1471);
+  EXPECT_EQ(content.resident, 1000);
+  EXPECT_EQ(content.kept, 400);
+  EXPECT_EQ(content.gathered, 70);
+  EXPECT_EQ(content.working, 1);
+}
+
+TEST(ContentAtPeak, ReportsLoadedParameters) {
+  ProgramSketch sketch(1000);
+  const std::int32_t loaded = sketch.alloc(70);
+  sketch.fetch(loaded);
+  sketch.fetched(loaded);
+  sketch.alloc(1);
+  const DeviceContent content = content_at_peak(Step(sketch.program()), preset_policy("keep"), kAnyLink);
+  EXPECT_EQ(content.gathered, 70);
+  EXPECT_EQ(content.working, 1);
+}
+
 TEST(ContentAtPeak, ASavedResidentIsResident) {
   ProgramSketch sketch(1000);
   sketch.save(sketch.resident(300), 0, Movability::kParameter);
@@ -196,7 +224,7 @@ RC_GTEST_PROP(ContentAtPeakProperty, PartsSumToThePeak, ()) {
   RC_ASSERT(content.total == *replay(step, policy, kLink).metrics.device_peak_bytes);
   RC_ASSERT(sum(content) == content.total);
   for (const Bytes part :
-       {content.resident, content.kept, content.stashed, content.reloaded, content.working})
+       {content.resident, content.kept, content.stashed, content.reloaded, content.gathered, content.working})
     RC_ASSERT(part >= 0);
 }
 

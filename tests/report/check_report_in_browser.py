@@ -198,6 +198,19 @@ class Report(unittest.TestCase):
         self.browser.click('#page-controls [data-value="0"]')
         self.assertNotEqual(self.browser.evaluate(text_of("#memory-caption")), caption)
 
+    def test_the_traces_have_the_same_axis(self) -> None:
+        times, step = self.times_of_axis(), "document.querySelector('#timeline').dataset.stepNs"
+        shown = self.browser.evaluate(step)
+        self.browser.click('#page-controls [data-value="0"]')
+        self.assertNotEqual(self.browser.evaluate(step), shown)
+        self.assertEqual(self.times_of_axis(), times)
+
+    def test_tables_are_as_wide_as_their_content(self) -> None:
+        wider = "[...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth).length"
+        for width in WIDTHS[1:]:
+            self.browser.open(self.page, width)
+            self.assertEqual(self.browser.evaluate(wider), 0, f"{width} px")
+
     def test_compares_the_traces(self) -> None:
         self.assertIn("device_peak_bytes", self.browser.evaluate(text_of("#comparison-metrics")))
         self.assertIn("saved tensors", self.browser.evaluate(text_of("#comparison-peaks")))

@@ -217,9 +217,9 @@ class ProgramCheck {
       require(old_storage > last, "old storages must be in ascending order");
       last = old_storage;
       const ProgramStorage &before = program_.storages[old_storage], &after = program_.storages[new_storage];
-      require(before.role != StorageRole::kActivation && storages_[old_storage] == StorageState::kFreed,
+      require(is_older_than_step(old_storage) && storages_[old_storage] == StorageState::kFreed,
               "the old storage is not one that is older than the step and freed in it");
-      require(after.role == StorageRole::kActivation && renewed.insert(new_storage).second,
+      require(!is_older_than_step(new_storage) && renewed.insert(new_storage).second,
               "the new storage is not one of the step, or is named twice");
       require(before.bytes == after.bytes && before.stream == after.stream,
               "the new storage differs in its size or stream");
@@ -298,7 +298,7 @@ class ProgramCheck {
   }
 
   bool is_older_than_step(std::size_t storage) const {
-    return program_.storages[storage].role != StorageRole::kActivation;
+    return offprof::is_older_than_step(program_.storages[storage].role);
   }
 
   void alloc(std::int32_t id) {

@@ -15,8 +15,8 @@ namespace offprof {
 namespace {
 
 /// Letters of StorageRole and EventKind, in the order of their values.
-constexpr std::string_view kRoleLetters = "APBIR";
-static_assert(kRoleLetters.size() == static_cast<std::size_t>(StorageRole::kResident) + 1);
+constexpr std::string_view kRoleLetters = "APBIRG";
+static_assert(kRoleLetters.size() == static_cast<std::size_t>(StorageRole::kGathered) + 1);
 constexpr std::string_view kEventLetters = "H()AFPURNLBIWOE";
 static_assert(kEventLetters.size() == static_cast<std::size_t>(EventKind::kFreeRequested) + 1);
 

@@ -20,7 +20,13 @@ enum class StorageRole : std::uint8_t {
   kBuffer,
   kInput,     ///< an input of the step, held by the caller
   kResident,  ///< any other storage that existed before the step: optimizer state, constants
+  kGathered,  ///< parameters that the step gathers from other ranks around their uses
 };
+
+/// Returns true if storages of that role exist before the step begins.
+constexpr bool is_older_than_step(StorageRole role) {
+  return role != StorageRole::kActivation && role != StorageRole::kGathered;
+}
 
 /// Reason why a saved tensor may not leave the device, whatever the policy; kMovable if it may.
 enum class Movability : std::uint8_t {

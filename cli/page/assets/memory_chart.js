@@ -115,6 +115,7 @@ class MemoryChart {
     const count = Math.max(2, Math.floor(this.plot.right - this.plot.left));
     this.grouping = groupLives(run, this.by);
     this.columns = binMemory(run, this.grouping, view, count);
+    this.shownColumns = this.columnsOf(run, count);
     this.others = this.showsOthers ? this.page.runs.filter((other) => other !== run) : [];
     this.otherColumns = this.others.map((other) =>
         binMemory(other, {groups: [{base: other.always_live_bytes}], of: new Int32Array(other.lives.bytes.length)}, view,
@@ -128,6 +129,12 @@ class MemoryChart {
     this.drawMarks();
     this.drawLegend();
     this.writeCaption();
+  }
+
+  // Of `count` columns of the chart, those in which the step of a run is.
+  columnsOf(run, count) {
+    const [begin, end] = this.page.view;
+    return Math.min(count, Math.max(0, Math.ceil((run.stepNs - begin) / (end - begin) * count)));
   }
 
   reservedColumns(count) {
@@ -182,18 +189,18 @@ class MemoryChart {
   }
 
   drawReserved() {
-    if (!this.reserved) return;
-    const data = this.steps(this.reserved) + this.steps(this.columns.total, 'L', false) + 'Z';
-    add(this.svg, 'path', {d: data, fill: 'var(--cache)'});
-    add(this.svg, 'path', {d: this.steps(this.reserved), fill: 'none', stroke: 'var(--faint)'});
+    if (!this.reserved || !this.shownColumns) return;
+    const reserved = this.reserved.slice(0, this.shownColumns), total = this.columns.total.slice(0, this.shownColumns);
+    add(this.svg, 'path', {d: this.steps(reserved) + this.steps(total, 'L', false) + 'Z', fill: 'var(--cache)'});
+    add(this.svg, 'path', {d: this.steps(reserved), fill: 'none', stroke: 'var(--faint)'});
   }
 
   drawAreas() {
-    const {groups, residents} = this.grouping, {total, parts} = this.columns;
-    let lower = new Float64Array(total.length);
+    const {groups, residents} = this.grouping, {parts} = this.columns;
+    let lower = new Float64Array(this.shownColumns);
     this.tops = groups.map((group, number) => {
       const upper = lower.map((bytes, column) => bytes + parts[column * groups.length + number]);
-      if (!(this.hidesResidents && number < residents)) {
+      if (lower.length && !(this.hidesResidents && number < residents)) {
         add(this.svg, 'path', {d: this.steps(upper) + this.steps(lower, 'L', false) + 'Z', fill: group.color});
       }
       return lower = upper;
@@ -201,10 +208,9 @@ class MemoryChart {
   }
 
   drawOthers() {
-    const [begin, end] = this.page.view;
     this.otherColumns.forEach((columns, i) => {
-      const until = Math.ceil((this.others[i].stepNs - begin) / (end - begin) * columns.length);
-      if (until <= 0) return;
+      const until = this.columnsOf(this.others[i], columns.length);
+      if (!until) return;
       add(this.svg, 'path', {d: this.steps(columns.slice(0, until)), fill: 'none', stroke: 'var(--ink)', 'stroke-width': 1.3,
                              'stroke-dasharray': ['5 3', '2 3', '8 3 2 3'][i % 3]});
     });
@@ -262,7 +268,8 @@ class MemoryChart {
   hover(event) {
     const {x, y} = pointIn(this.svg, event), {left, right, top, bottom} = this.plot;
     if (event.buttons || x < left || x >= right || y < top - 12 || y > bottom) return hideTooltip();
-    const column = Math.min(this.columns.total.length - 1, Math.floor(x - left));
+    const column = Math.floor(x - left);
+    if (column >= this.shownColumns) return hideTooltip();
     const bytes = this.low + (bottom - y) / (bottom - top) * (this.high - this.low);
     const hit = this.tops.findIndex((tops) => bytes < tops[column]);
     showTooltip(event, (tooltip) => this.describe(tooltip, column, hit));

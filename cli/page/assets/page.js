@@ -4,7 +4,9 @@ class Page {
   constructor(data) {
     this.runs = data.runs.map((columns) => new Run(columns));
     this.run = this.runs[this.runs.length - 1];
-    this.view = [0, this.run.stepNs];
+    // All traces have the same axis, which ends with the longest step.
+    this.axisNs = Math.max(...this.runs.map((run) => run.stepNs));
+    this.view = [0, this.axisNs];
     this.pickedPeak = 0;
     this.addControls();
     this.memory = new MemoryChart(this);
@@ -23,7 +25,7 @@ class Page {
     if (this.runs.length > 1) {
       addChoice(controls, 'trace', this.runs.map((run, number) => [number, run.label]), this.runs.length - 1, (number) => {
         this.run = this.runs[number];
-        this.view = [0, this.run.stepNs];
+        this.view = [0, this.axisNs];
         this.draw();
       });
     }

@@ -1,7 +1,7 @@
 // A run: the columns of the file as one replayed step.
 
 const kKinds = [
-  ['resident', 'older than the step, freed in it'], ['parameters', 'parameters, loaded'], ['gradient', 'gradients'],
+  ['resident', 'older than the step, freed in it'], ['parameters', 'parameters, gathered or loaded'], ['gradient', 'gradients'],
   ['saved', 'saved tensors'], ['restored', 'saved tensors, back on the device'], ['encoded', 'saved tensors, encoded'],
   ['temporary', 'temporaries'], ['optimizer', "optimizer's temporaries"],
 ];

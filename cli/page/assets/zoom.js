@@ -7,7 +7,7 @@ class Zoom {
     this.page = page;
     for (const svg of charts) {
       svg.onpointerdown = (event) => event.button === 0 && this.beginDrag(svg, event);
-      svg.ondblclick = () => this.show(0, page.run.stepNs);
+      svg.ondblclick = () => this.show(0, page.axisNs);
       svg.addEventListener('wheel', (event) => this.wheel(svg, event), {passive: false});
     }
     const controls = add(byId('memory-controls'), 'span', {class: 'choice', role: 'group', 'aria-label': 'zoom'});
@@ -17,16 +17,16 @@ class Zoom {
     button('whole step', 'show the whole step', Infinity).id = 'zoom-all';
   }
 
-  // Shows the step between two times, kept within the step.
+  // Shows the step between two times, kept within the axis.
   show(begin, end) {
-    const {stepNs} = this.page.run, length = Math.min(stepNs, Math.max(kLeastViewNs, end - begin));
-    const from = Math.min(Math.max(0, begin), stepNs - length);
+    const {axisNs} = this.page, length = Math.min(axisNs, Math.max(kLeastViewNs, end - begin));
+    const from = Math.min(Math.max(0, begin), axisNs - length);
     this.page.view = [from, from + length];
     this.page.drawTime();
   }
 
   scale(factor, around = (this.page.view[0] + this.page.view[1]) / 2) {
-    if (factor === Infinity) return this.show(0, this.page.run.stepNs);
+    if (factor === Infinity) return this.show(0, this.page.axisNs);
     const [begin, end] = this.page.view;
     this.show(around - (around - begin) * factor, around + (end - around) * factor);
   }
