@@ -20,7 +20,11 @@ std::unique_ptr<Job> prepare_job(RunRequest request, Device& device, const Progr
   const IdleAtEnd idle_at_end(device);
   warm_up(*loaded, *trainer, device, progress);
 
-  StepSource source{device, progress, [trainer = trainer.get()] { return trainer->residents(); }, {}};
+  StepSource source{device,
+                    progress,
+                    [trainer = trainer.get()] { return trainer->residents(); },
+                    {},
+                    budget_of_model(device.is_virtual())};
   if (request.calibration == CalibrationEffort::kBrief)
     source.budget.calibration = brief_calibration(!source.device.torch_device().is_cpu());
   if (offloader != nullptr) source.parameter_host_bytes = [offloader] { return offloader->host_bytes(); };

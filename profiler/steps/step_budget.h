@@ -24,7 +24,7 @@ constexpr CalibrationSteps brief_calibration(bool computes_beside_host) {
 }
 
 /// Numbers of steps that the stages of a run take, by kind and in their order. The defaults are those of a
-/// TorchScript module, whose steps cost nothing but time.
+/// TorchScript module, whose steps cost nothing but time, on a device whose times vary.
 struct StepBudget {
   int warmup = 1;  ///< neither recorded nor measured: the first creates the optimizer's state
   /// Recorded with nothing offloaded. Five are enough for a median that one disturbance does not change.
@@ -47,6 +47,17 @@ struct StepBudget {
            timeline_warmup + timeline;
   }
 };
+
+/// Returns the budget of a TorchScript module. A virtual GPU takes the same time for each step and has no
+/// first kernels, so steps only have to show what is repeated.
+constexpr StepBudget budget_of_model(bool is_virtual) {
+  StepBudget budget;
+  if (is_virtual) {
+    budget.keep = 2;
+    budget.timeline_warmup = 0;
+  }
+  return budget;
+}
 
 /// Properties of a recording on which the number of its steps depends.
 struct StepNeeds {
