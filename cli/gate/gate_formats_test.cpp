@@ -146,6 +146,15 @@ TEST(MarkdownFormat, HasARowForEachCheck) {
           HasSubstr("| host\\_peak\\_bytes | 1.00 KiB | 512 B | -512 B (-50.0%) | \\<=+0% | ok |")));
 }
 
+TEST(MarkdownFormat, ListsWhereTheTensorsOfAFailureComeFrom) {
+  GateSuite suite = suite_of({failed_check()});
+  suite.gates[0].sites = {{{"aten::gelu", "mlp", "model.py:12"}, {1, 1024}, {2, 3072}}};
+  suite.gates[0].peak_sites = {{{"aten::mm", "head", "model.py:20"}, {1, 1024}, {1, 2048}}};
+  EXPECT_THAT(to_markdown(suite),
+              AllOf(HasSubstr("Saved for backward:"), HasSubstr("\n| +2.00 KiB | 1 to 2 | aten::gelu |"),
+                    HasSubstr("In use at the peak:"), HasSubstr("\n| +1.00 KiB | 1 to 1 | aten::mm |")));
+}
+
 TEST(MarkdownFormat, KeepsCellsApart) {
   Check check = failed_check();
   check.why = "a|b\n<script>";

@@ -40,20 +40,19 @@ std::string check_rows(const GateReport& report) {
   return text;
 }
 
-std::string site_rows(const GateReport& report) {
-  if (report.sites.empty()) return "";
-  std::string text =
-      "\nSaved for backward:\n\n| change | tensors | operator | module | line |\n| ---: | ---: | --- | --- | "
-      "--- |\n";
-  for (std::size_t i = 0; i < std::min(report.sites.size(), kSitesInMarkdown); ++i) {
-    const SiteDifference& difference = report.sites[i];
+std::string site_rows(const std::string& title, const std::vector<SiteDifference>& sites) {
+  if (sites.empty()) return "";
+  std::string text = fmt::format(
+      "\n{}:\n\n| change | tensors | operator | module | line |\n| ---: | ---: | --- | --- | --- |\n", title);
+  for (std::size_t i = 0; i < std::min(sites.size(), kSitesInMarkdown); ++i) {
+    const SiteDifference& difference = sites[i];
     text += fmt::format("| {} | {} to {} | {} | {} | {} |\n",
                         cell(format_byte_difference(difference.difference())), difference.base.tensors,
                         difference.now.tensors, cell(difference.site.op), cell(difference.site.module),
                         cell(difference.site.line));
   }
-  if (report.sites.size() > kSitesInMarkdown)
-    text += fmt::format("\n{} more places.\n", report.sites.size() - kSitesInMarkdown);
+  if (sites.size() > kSitesInMarkdown)
+    text += fmt::format("\n{} more places.\n", sites.size() - kSitesInMarkdown);
   return text;
 }
 
@@ -65,7 +64,9 @@ std::string section(const GateReport& report) {
   std::string text = fmt::format("### {}: {}\n\n", cell(title_of(report)), verdict) + check_rows(report);
   for (const std::string& note : report.verdict.notes) text += "\n- " + cell(note);
   if (!report.verdict.notes.empty()) text += "\n";
-  if (!report.verdict.ok || report.explains) text += site_rows(report);
+  if (!report.verdict.ok || report.explains)
+    text +=
+        site_rows("Saved for backward", report.sites) + site_rows("In use at the peak", report.peak_sites);
   if (report.times_are_modelled) text += fmt::format("\nTimes are {}.\n", kTimesAreModelled);
   return text + "\n";
 }

@@ -98,10 +98,14 @@ class FrontierTable {
  private:
   std::vector<TextTable::Column> columns() const {
     const bool is_reserved = result_.keep.predicted.device_reserved_peak_bytes.has_value();
-    std::vector<TextTable::Column> columns = {{"", Align::kLeft}, {"threshold"},
-                                              {"stash"},          {"prefetch"},
-                                              {"device"},         {is_reserved ? "reserved" : "peak"},
-                                              {"step"},           {""}};
+    std::vector<TextTable::Column> columns = {{"", Align::kLeft},
+                                              {"threshold"},
+                                              {"stash"},
+                                              {"prefetch"},
+                                              {is_reserved ? "requested" : "device"},
+                                              {is_reserved ? "reserved" : "peak"},
+                                              {"step"},
+                                              {""}};
     if (has_host_) columns.push_back({"host"});
     return columns;
   }

@@ -25,10 +25,17 @@ function addSwatch(parent, color) {
 // Adds an entry of a legend: a colour, a name and an amount, which may be empty.
 function addLegendEntry(legend, color, name, amount, title = '') {
   const entry = add(legend, 'span', title ? {title} : {});
-  if (color) addSwatch(entry, color);
-  else add(entry, 'span', {class: 'swatch dashed'});
+  addSwatch(entry, color);
   entry.append(name);
   if (amount) add(entry, 'span', {class: 'amount'}, amount);
+}
+
+// Adds an entry for a dashed line.
+function addLineEntry(legend, dashes, name) {
+  const entry = add(legend, 'span');
+  const line = {x1: 0, x2: 26, y1: 2, y2: 2, stroke: 'var(--ink)', 'stroke-width': 1.3, 'stroke-dasharray': dashes};
+  add(add(entry, 'svg', {class: 'line-swatch'}), 'line', line);
+  entry.append(name);
 }
 
 // Adds a row of buttons of which one is chosen. `choices` are pairs of a value and a text.

@@ -3,6 +3,7 @@
 
 const kMargin = {left: 72, right: 12};
 const kMostSeries = 9;
+const kDashes = ['5 3', '2 3', '8 3 2 3'];  // of other traces, in turn
 
 // Groups that the chart stacks, bottom first, and the group of each life.
 function groupLives(run, by) {
@@ -212,7 +213,7 @@ class MemoryChart {
       const until = this.columnsOf(this.others[i], columns.length);
       if (!until) return;
       add(this.svg, 'path', {d: this.steps(columns.slice(0, until)), fill: 'none', stroke: 'var(--ink)', 'stroke-width': 1.3,
-                             'stroke-dasharray': ['5 3', '2 3', '8 3 2 3'][i % 3]});
+                             'stroke-dasharray': kDashes[i % kDashes.length]});
     });
   }
 
@@ -253,7 +254,7 @@ class MemoryChart {
     groups.forEach((group, number) =>
         addLegendEntry(legend, group.color, group.name, atPeak[number] ? bytesText(atPeak[number]) : '', 'bytes at the peak'));
     if (this.reserved) addLegendEntry(legend, 'var(--cache)', "reserved by the allocator, unused", '');
-    for (const other of this.others) addLegendEntry(legend, '', other.label, '');
+    this.others.forEach((other, i) => addLineEntry(legend, kDashes[i % kDashes.length], other.label));
   }
 
   writeCaption() {
