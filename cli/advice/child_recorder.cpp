@@ -106,7 +106,8 @@ std::vector<std::string> ChildRecorder::recording_words(const Configuration& con
   std::vector<std::string> words = program_of(configuration);
   add(words, configuration_words(with_configuration({}, configuration)));
   add(words, {"--policy", "keep", "--transforms", "recompute", "-q", "-o", path});
-  if (is_virtual_) add(words, {"--device-memory", kAmpleMemory});
+  // Predictions do not need the timeline of modelled times.
+  if (is_virtual_) add(words, {"--no-timeline", "--device-memory", kAmpleMemory});
   // One measured step suffices: predictions follow the allocator through kFollowedSteps.
   if (!is_script_) add(words, {"--steps", "1"});
   return words;

@@ -36,7 +36,7 @@ RecordedRank find_demanding_rank(const std::vector<std::string>& words, const st
   const ScratchFolder folder;
   const std::string errors = folder.file("errors.txt");
   const std::vector<std::string> run =
-      with_options(words, {"--rank", "auto", "--policy", "keep", "--transforms", "recompute",
+      with_options(words, {"--rank", "auto", "--policy", "keep", "--transforms", "recompute", "--no-timeline",
                            "--device-memory", kAmpleMemory, "-q", "-o", folder.file("ranks.json")});
   const int status = run_this_program({{run, {{kSaidVariable, said}}, errors}}).front();
   if (status != 0)

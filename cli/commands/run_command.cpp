@@ -138,6 +138,9 @@ class RunCommand : public Subcommand {
         {{"full", CalibrationEffort::kFull}, {"brief", CalibrationEffort::kBrief}},
         "How thoroughly a model's costs of offloading are measured on a real device: brief saves seconds if "
         "only memory matters, and predicted times are then less accurate (default full)");
+    app.add_flag_callback(
+        "--no-timeline", [this] { request_.has_timeline = false; },
+        "Leave the timeline out of the trace, which has a twentieth of the size then, and the steps for it");
     add_output_options(app);
   }
 

@@ -45,6 +45,7 @@ struct RunRequest {
   std::string parameters_folder{};
   std::optional<DiskRequest> disk{};  ///< disk for tensors that the policy places on one; nullopt: none
   CalibrationEffort calibration = CalibrationEffort::kFull;  ///< of a device whose times are not modelled
+  bool has_timeline = true;  ///< false: the trace has no timeline, and no steps are taken for one
 };
 
 /// A refusal: the measured steps did not fit into the device's memory.

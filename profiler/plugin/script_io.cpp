@@ -69,7 +69,8 @@ Json to_json(const RunRequest& run) {
                {"policy", to_json(run.policy)},
                {"transforms", run.transforms},
                {"policy_made_for", run.policy_made_for},
-               {"policy_saved_fingerprint", run.policy_saved_fingerprint}};
+               {"policy_saved_fingerprint", run.policy_saved_fingerprint},
+               {"has_timeline", run.has_timeline}};
   if (run.fallback) json["fallback"] = to_json(*run.fallback);
   if (run.disk) json["disk"] = to_json(*run.disk);
   return json;
@@ -85,6 +86,7 @@ RunRequest run_from_json(const JsonValue& json) {
   run.transforms = json.at("transforms").as_strings();
   run.policy_made_for = json.at("policy_made_for").as_string();
   run.policy_saved_fingerprint = json.at("policy_saved_fingerprint").as_string();
+  run.has_timeline = json.at("has_timeline").as_bool();
   if (const auto fallback = json.find("fallback")) run.fallback = policy_at(*fallback);
   if (const auto disk = json.find("disk")) run.disk = disk_from_json(*disk);
   return run;

@@ -73,6 +73,7 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
   RunSettings& settings = request_.run.settings;
   if (request_.has_default_steps) settings.steps = budget_.measured;
   budget_.warmup = settings.warmup;
+  if (!request_.run.has_timeline) budget_.timeline_warmup = budget_.timeline = 0;
   budget_.measured = steps_to_train(settings.steps, device_) * static_cast<int>(1 + request_.compared.size());
   most_steps_ = budget_.sum();
   taken_ = 1;  // the one before the first begin_step

@@ -111,6 +111,7 @@ StepScript<void> measure_policy(PolicySteps& steps, const RunRequest& request, D
   note_refused_reloads(measured, result.trace);
   note_full_disk(measured, result.trace);
   note_compression(measured, result.trace);
+  if (!request.has_timeline) co_return;
   co_await record_timeline(steps, request.policy, device, tracing, tracing_cost, result.trace);
 }
 

@@ -170,6 +170,14 @@ def test_a_script_may_train_on_under_the_policy(script: Callable[[str], Path], o
     assert "trained\n" in end.stdout
 
 
+def test_a_timeline_takes_steps(script: Callable[[str], Path], offprof: Run) -> None:
+    on_gpu = TRAINING.replace("import torch\n", "import torch\ntorch.set_default_device('cuda')\n")
+    program = script(on_gpu + "for _ in range(12): train_step()")
+    short = offprof("run", program, "--device", "virtual:h200", "--no-timeline")
+    assert short.returncode == 0, short.stderr
+    assert offprof("run", program, "--device", "virtual:h200").returncode == 2
+
+
 def test_steps_that_differ_are_grouped(script: Callable[[str], Path], report_of: Report) -> None:
     text = TRAINING.replace("8, 64", "next(sizes), 64")
     text += "import itertools\nsizes = itertools.cycle([8, 8, 16])\nwhile True: train_step()"

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "simulator/allocator/caching_allocator.h"
 #include "traces/base/check.h"
 
@@ -50,7 +52,9 @@ void CachingAllocator::insert_free(std::int32_t block) {
   Block& entry = blocks_[block];
   entry.age_base = pools_[entry.is_large ? 1 : 0].searches;
   if (entry.mapped) {
-    pool_of(block).free.insert({entry.bytes, entry.address, block});
+    const FreeKey key = {entry.bytes, entry.address, block};
+    FreeBlocks& free = pool_of(block).free;
+    free.insert(std::lower_bound(free.begin(), free.end(), key), key);
   } else {
     pool_of(block).unmapped.emplace(entry.address, block);
   }
@@ -59,7 +63,10 @@ void CachingAllocator::insert_free(std::int32_t block) {
 void CachingAllocator::erase_free(std::int32_t block) {
   const Block& entry = blocks_[block];
   if (entry.mapped) {
-    pool_of(block).free.erase({entry.bytes, entry.address, block});
+    FreeBlocks& free = pool_of(block).free;
+    const auto found = std::lower_bound(free.begin(), free.end(), FreeKey{entry.bytes, entry.address, block});
+    OFFPROF_CHECK(found != free.end() && found->block == block);
+    free.erase(found);
   } else {
     pool_of(block).unmapped.erase(entry.address);
   }

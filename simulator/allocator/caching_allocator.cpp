@@ -62,7 +62,7 @@ std::int32_t CachingAllocator::find_block(const Request& request) {
 std::int32_t CachingAllocator::cached_block(const Request& request) {
   if (collects_garbage()) ++pools_[request.is_large ? 1 : 0].searches;
   const FreeBlocks& free = stream_pool(request.is_large, request.stream).free;
-  auto fit = free.lower_bound({request.bytes, kLeastAddress, kNone});
+  auto fit = std::lower_bound(free.begin(), free.end(), FreeKey{request.bytes, kLeastAddress, kNone});
   if (fit != free.end() && blocks_[fit->block].range != kNone) fit = best_expandable(free, fit);
   if (fit == free.end()) return kNone;
   const bool is_oversize = request.bytes >= settings_.max_split_bytes;

@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -171,7 +170,7 @@ class CachingAllocator {
     bool used_elsewhere = false;  // true if it is a key of stream_uses_
   };
 
-  // Sorted by size, then by address: the first key that is not less than a request is the best fit.
+  // Order by size, then by address: the first key that is not less than a request is the best fit.
   struct FreeKey {
     Bytes bytes;
     Bytes address;
@@ -180,7 +179,7 @@ class CachingAllocator {
       return bytes != other.bytes ? bytes < other.bytes : address < other.address;
     }
   };
-  using FreeBlocks = std::set<FreeKey>;
+  using FreeBlocks = std::vector<FreeKey>;               // sorted; a pool has few
   using UnmappedBlocks = std::map<Bytes, std::int32_t>;  // by address
 
   // The free blocks of one stream in the small or the large pool.
@@ -256,7 +255,7 @@ class CachingAllocator {
 
   // expandable_segments.cpp
   Bytes expandable_bytes(std::int32_t block) const;
-  FreeBlocks::iterator best_expandable(const FreeBlocks& free, FreeBlocks::iterator fit) const;
+  FreeBlocks::const_iterator best_expandable(const FreeBlocks& free, FreeBlocks::const_iterator fit) const;
   std::int32_t expand(const Request& request);
   std::int32_t find_room(const Request& request);
   bool has_room(std::int32_t block, Bytes bytes) const;

@@ -21,9 +21,11 @@ Bytes CachingAllocator::expandable_bytes(std::int32_t block) const {
 
 // `fit` lies in an expandable segment. Of the blocks after it, one that can grow to a smaller size is
 // preferred. If expandable segments have since been switched off, the next block outside of them is taken.
-CachingAllocator::FreeBlocks::iterator CachingAllocator::best_expandable(const FreeBlocks& free,
-                                                                         FreeBlocks::iterator fit) const {
-  const auto is_expandable = [&](FreeBlocks::iterator key) { return blocks_[key->block].range != kNone; };
+CachingAllocator::FreeBlocks::const_iterator CachingAllocator::best_expandable(
+    const FreeBlocks& free, FreeBlocks::const_iterator fit) const {
+  const auto is_expandable = [&](FreeBlocks::const_iterator key) {
+    return blocks_[key->block].range != kNone;
+  };
   if (!settings_.expandable_segments) {
     while (fit != free.end() && is_expandable(fit)) ++fit;
     return fit;

@@ -71,7 +71,7 @@ bool CachingAllocator::release_oversize(const Request& request) {
   if (settings_.max_split_bytes == kUnlimitedBytes) return false;
   const Bytes target = std::max(request.bytes, settings_.max_split_bytes);
   const FreeBlocks& free = stream_pool(request.is_large, request.stream).free;
-  const auto enough = free.lower_bound({target, kLeastAddress, kNone});
+  const auto enough = std::lower_bound(free.begin(), free.end(), FreeKey{target, kLeastAddress, kNone});
   if (enough == free.end()) return release_largest(free, target);
   if (!is_whole_segment(enough->block)) return false;  // part of an expandable segment
   release_segment(enough->block);

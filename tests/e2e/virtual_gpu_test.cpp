@@ -55,6 +55,18 @@ class VirtualGpuRun : public testing::Test {
   TestFolder folder_;
 };
 
+TEST_F(VirtualGpuRun, ATraceWithoutATimelinePredictsTheSame) {
+  const std::string with = folder_ / "with.json", without = folder_ / "without.json";
+  const json measured = report(run_of_qwen({"--policy", "keep", "-o", with}))["measured"];
+  EXPECT_EQ(report(run_of_qwen({"--policy", "keep", "--no-timeline", "-o", without}))["measured"], measured);
+  EXPECT_THAT(json::parse(std::ifstream(with))["traceEvents"], Not(IsEmpty()));
+  EXPECT_THAT(json::parse(std::ifstream(without))["traceEvents"], IsEmpty());
+  const auto predicted = [&](const std::string& trace) {
+    return report({"simulate", trace, "--threshold", "20000", "--stash", "3"})["predicted"];
+  };
+  EXPECT_EQ(predicted(without), predicted(with));
+}
+
 TEST_F(VirtualGpuRun, DiffFindsNoDifferenceInTimeFromTheSimulation) {
   const std::string trace = folder_ / "t.json", simulated = folder_ / "s.json";
   report(run_of_qwen({"--threshold", "20000", "--stash", "3", "-o", trace}));
