@@ -1,7 +1,7 @@
 """Ranks that run at the same time, as torchrun starts them, each with a virtual GPU of its own.
 
 Collectives of tensors carry small values between them, by files that the virtual GPU writes, and nothing else.
-Python objects reach the other ranks through the store of `torch.distributed`. Imported after torch.
+Python objects go through files too. Imported after torch.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+import uuid
 from pathlib import Path
 
 from torch.distributed import distributed_c10d
@@ -24,9 +25,7 @@ from .virtual_gpu import VirtualGpu
 # Seconds for which a rank waits for a value of another one.
 PATIENCE_VARIABLE = "OFFPROF_PEER_TIMEOUT"
 _PATIENCE_S = 300
-# Between looks into the store, after which Python handles signals. A wait of the store with a time-out would do without,
-# but prints warnings about its socket each time.
-_BETWEEN_LOOKS_S = 0.01
+_BETWEEN_LOOKS_S = 0.01  # into the folder, after which Python handles signals
 
 
 def talk_to_peers(gpu: VirtualGpu, place: RankPlace, folder: Path) -> None:
@@ -39,7 +38,7 @@ def talk_to_peers(gpu: VirtualGpu, place: RankPlace, folder: Path) -> None:
     if not text.isdecimal() or int(text) == 0:
         raise InputError(f"{PATIENCE_VARIABLE}={text} is not a whole number of seconds", "Give 1 or more.")
     gpu.exchange_with_peers(folder, int(text), call_site, _file_of_signals())
-    carry_objects(_StoreVoices(place.rank, folder, int(text)))
+    carry_objects(_FolderVoices(place.rank, folder, int(text)))
 
 
 def _file_of_signals() -> int:
@@ -58,8 +57,8 @@ def _forget_signals() -> None:
         signal.set_wakeup_fd(-1)
 
 
-class _StoreVoices:
-    """What ranks say goes through the store by which they found each other."""
+class _FolderVoices:
+    """What ranks say goes through files: the store by which they found each other takes messages of 8 MiB at most."""
 
     def __init__(self, rank: int, folder: Path, patience_s: int) -> None:
         """Writes this process's number into the folder, where the other ranks find it."""
@@ -74,15 +73,18 @@ class _StoreVoices:
         return False
 
     def say(self, key: str, value: bytes) -> None:
-        """Puts the value into the store. There it stays, since any number of ranks may hear it."""
-        _store().set(_key(key), value)
+        """Puts the value into the folder. There it stays, since any number of ranks may hear it."""
+        unfinished = self._folder / f"unfinished-{self._rank}-{threading.get_ident()}"
+        unfinished.write_bytes(value)
+        unfinished.replace(self._said(key))
 
     def hear(self, key: str, rank: int) -> bytes:
-        """Waits until the value is in the store. Raises RuntimeError if it does not come in time, or if the process
+        """Waits until the value is in the folder. Raises RuntimeError if it does not come in time, or if the process
         of that rank has ended."""
         deadline = time.monotonic() + self._patience_s
-        while not _store().check([_key(key)]):
-            if self._has_ended(rank) and not _store().check([_key(key)]):
+        said = self._said(key)
+        while not said.exists():
+            if self._has_ended(rank) and not said.exists():
                 raise RuntimeError(f"rank {self._rank} waits for an object of rank {rank}, whose process has ended")
             if time.monotonic() > deadline:
                 raise RuntimeError(
@@ -90,8 +92,10 @@ class _StoreVoices:
                     f"call the same collective of objects, or is late ({PATIENCE_VARIABLE}=SECONDS waits longer)"
                 )
             time.sleep(_BETWEEN_LOOKS_S)
-        value: bytes = _store().get(_key(key))
-        return value
+        return said.read_bytes()
+
+    def _said(self, key: str) -> Path:
+        return self._folder / f"object-{_name_of_job()}-{key}"
 
     def _process_of(self, rank: int) -> Path:
         return self._folder / f"process-{rank}"
@@ -107,10 +111,11 @@ class _StoreVoices:
         return False
 
 
-def _store() -> distributed_c10d.Store:
-    return distributed_c10d._get_default_store()
-
-
-def _key(key: str) -> str:
+def _name_of_job() -> str:
+    """Returns a name of the job of this rank. A command may run several jobs, one after the other."""
+    store = distributed_c10d._get_default_store()
     # After a failure torchrun starts all ranks again, over the same store.
-    return f"offprof/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{key}"
+    key = f"offprof/job-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    if store.add(f"{key}-claims", 1) == 1:
+        store.set(key, uuid.uuid4().hex)
+    return str(store.get(key).decode())

@@ -113,16 +113,16 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 
-def train(rank, ranks):
+def train(rank, ranks, job="first"):
     torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", init_method="file://{tmp_path}/store", rank=rank, world_size=ranks)
+    dist.init_process_group("nccl", init_method=f"file://{tmp_path}/store-{{job}}", rank=rank, world_size=ranks)
     number = torch.tensor([rank + 1.0]).cuda()
     dist.all_reduce(number)
-    told = [rank]
+    told = [(job, rank, bytes(9 << 20))]
     dist.broadcast_object_list(told, src=1)
-    assert (number.item(), told) == (6.0, [1])
+    assert (number.item(), told[0][:2], len(told[0][2])) == (6.0, (job, 1), 9 << 20)
     dist.destroy_process_group()
-    dist.init_process_group("nccl", init_method="file://{tmp_path}/store2", rank=rank, world_size=ranks)
+    dist.init_process_group("nccl", init_method=f"file://{tmp_path}/store2-{{job}}", rank=rank, world_size=ranks)
     told = [10 * rank]
     dist.broadcast_object_list(told, src=2)
     assert told == [20]
@@ -130,11 +130,12 @@ def train(rank, ranks):
 
 if __name__ == "__main__":
     torch.multiprocessing.spawn(train, args=(torch.cuda.device_count(),), nprocs=torch.cuda.device_count())
+    torch.multiprocessing.spawn(train, args=(torch.cuda.device_count(), "again"), nprocs=torch.cuda.device_count())
 """
     )
     done = run_under_exec(tmp_path, ("--devices", 3), (sys.executable, program), "", {"OMP_NUM_THREADS": "1"})
     assert done.status == 0, done.err
-    assert sorted(process["rank"] for process in done.processes) == [0, 1, 2]
+    assert sorted(process["rank"] for process in done.processes) == [0, 0, 1, 1, 2, 2]
 
 
 def test_a_process_that_chooses_a_missing_device_is_told_how_to_get_it(tmp_path: Path) -> None:
