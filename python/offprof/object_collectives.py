@@ -1,19 +1,26 @@
 """Collectives of Python objects, on the virtual GPU.
 
 PyTorch pickles the objects and sends the bytes through tensors of the GPU, whose contents do not exist
-on a virtual one. Here the bytes take another way: a store, or files. Imported after torch.
+on a virtual one. Here PyTorch's own functions run, so that sizes, memory and calls are theirs, and the objects
+themselves take another way: a store, or files. Imported after torch.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import pickle
+import threading
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, Protocol
 
+import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
+
+from .virtual_gpu import VirtualGpu
 
 
 class Voices(Protocol):
@@ -31,7 +38,11 @@ class Voices(Protocol):
 
 
 class _ObjectCollectives:
-    """The collectives of objects, as `torch.distributed` has them."""
+    """What this rank gives to a collective of objects and gets from it.
+
+    Each method is called with the arguments of PyTorch's function of the same name, by name. It says what this rank
+    gives, and returns the pickled objects that the function unpickles on this rank, in order.
+    """
 
     def __init__(self, voices: Voices) -> None:
         self._voices = voices
@@ -39,115 +50,66 @@ class _ObjectCollectives:
         self._numbers: defaultdict[str, itertools.count[int]] = defaultdict(itertools.count)
 
     def broadcast_object_list(
-        self,
-        object_list: list[Any],
-        src: int | None = None,
-        group: Any = None,
-        device: Any = None,
-        group_src: int | None = None,
-    ) -> None:
-        """See torch.distributed."""
-        del device
-        group = _group_of(group)
+        self, object_list: list[Any], src: int | None, group: Any, group_src: int | None
+    ) -> list[bytes]:
+        """All ranks but the source get its list."""
         source = _global_rank(group, src, group_src)
-        object_list[:] = self._shared(group, "broadcast", source, object_list)
+        shared = self._shared(self._key(group, "broadcast"), source, object_list)
+        return [] if source == dist.get_rank() else shared
 
     def scatter_object_list(
-        self,
-        scatter_object_output_list: list[Any],
-        scatter_object_input_list: list[Any] | None = None,
-        src: int | None = None,
-        group: Any = None,
-        group_src: int | None = None,
-    ) -> None:
-        """See torch.distributed."""
-        group = _group_of(group)
+        self, scatter_object_input_list: list[Any] | None, src: int | None, group: Any, group_src: int | None
+    ) -> list[bytes]:
+        """Each rank, the source too, gets its object of the source's list."""
         source = _global_rank(group, src, group_src)
-        objects = self._shared(group, "scatter", source, scatter_object_input_list)
-        scatter_object_output_list[0] = objects[dist.get_rank(group)]
+        shared = self._shared(self._key(group, "scatter"), source, scatter_object_input_list or [])
+        return shared[dist.get_rank(group) :][:1]
 
-    def all_gather_object(self, object_list: list[Any], obj: Any, group: Any = None) -> None:
-        """See torch.distributed."""
-        group = _group_of(group)
-        object_list[:] = self._gathered(group, "all_gather", obj)
+    def all_gather_object(self, obj: Any, group: Any) -> list[bytes]:
+        """Each rank gets the objects of all."""
+        return self._gathered(self._key(group, "all_gather"), group, obj)
 
-    def gather_object(
-        self,
-        obj: Any,
-        object_gather_list: list[Any] | None = None,
-        dst: int | None = None,
-        group: Any = None,
-        group_dst: int | None = None,
-    ) -> None:
-        """See torch.distributed."""
-        group = _group_of(group)
-        target = _global_rank(group, dst, group_dst)
-        gathered = self._gathered(group, "gather", obj, hears=target == dist.get_rank())
-        if object_gather_list is not None and gathered:
-            object_gather_list[:] = gathered
+    def gather_object(self, obj: Any, dst: int | None, group: Any, group_dst: int | None) -> list[bytes]:
+        """The destination gets the objects of all ranks."""
+        is_destination = _global_rank(group, dst, group_dst) == dist.get_rank()
+        return self._gathered(self._key(group, "gather"), group, obj, is_destination)
 
     def send_object_list(
-        self,
-        object_list: list[Any],
-        dst: int | None = None,
-        group: Any = None,
-        device: Any = None,
-        group_dst: int | None = None,
-        use_batch: bool = False,
-    ) -> None:
-        """See torch.distributed."""
-        del device, use_batch
-        group = _group_of(group)
+        self, object_list: list[Any], dst: int | None, group: Any, group_dst: int | None
+    ) -> list[bytes]:
+        """The sender gets nothing."""
         target = _global_rank(group, dst, group_dst)
-        self._voices.say(self._key(group, f"send-{dist.get_rank()}-{target}"), pickle.dumps(object_list))
+        self._shared(self._key(group, f"send-{dist.get_rank()}-{target}"), dist.get_rank(), object_list)
+        return []
 
-    def recv_object_list(
-        self,
-        object_list: list[Any],
-        src: int | None = None,
-        group: Any = None,
-        device: Any = None,
-        group_src: int | None = None,
-        use_batch: bool = False,
-    ) -> int:
-        """See torch.distributed."""
-        del device, use_batch
-        group = _group_of(group)
-        if src is None and group_src is None:
-            raise RuntimeError("on a virtual GPU recv_object_list needs the rank that sends: src=RANK")
+    def recv_object_list(self, src: int | None, group: Any, group_src: int | None) -> list[bytes]:
+        """The receiver gets the list of the sender."""
         source = _global_rank(group, src, group_src)
-        key = self._key(group, f"send-{source}-{dist.get_rank()}")
-        object_list[:] = pickle.loads(self._voices.hear(key, source))
-        return source
+        return self._shared(self._key(group, f"send-{source}-{dist.get_rank()}"), source, [])
 
-    def _shared(self, group: Any, name: str, source: int, objects: list[Any] | None) -> list[Any]:
-        """Returns the objects of the source, which `objects` are there."""
-        key = self._key(group, name)
-        if source == dist.get_rank():
-            self._voices.say(key, pickle.dumps(objects))
-            return list(objects or [])
-        shared: list[Any] = pickle.loads(self._voices.hear(key, source))
-        return shared
+    def _shared(self, key: str, source: int, objects: list[Any]) -> list[bytes]:
+        """Returns the source's objects, which are `objects` there."""
+        if source != dist.get_rank():
+            heard: list[bytes] = pickle.loads(self._voices.hear(key, source))
+            return heard
+        pickled = [pickle.dumps(an_object) for an_object in objects]
+        self._voices.say(key, pickle.dumps(pickled))
+        return pickled
 
-    def _gathered(self, group: Any, name: str, obj: Any, hears: bool = True) -> list[Any]:
+    def _gathered(self, key: str, group: Any, obj: Any, hears: bool = True) -> list[bytes]:
         """Returns the objects of all ranks: for one rank alone, its own in place of all others."""
-        key = self._key(group, name)
         own = pickle.dumps(obj)
         ranks = dist.get_process_group_ranks(group)
         if self._voices.is_alone:
-            return [pickle.loads(own) for _ in ranks]
+            return [own] * len(ranks)
         self._voices.say(f"{key}-{dist.get_rank()}", own)
-        return [pickle.loads(self._voices.hear(f"{key}-{rank}", rank)) for rank in ranks] if hears else []
+        return [self._voices.hear(f"{key}-{rank}", rank) for rank in ranks] if hears else []
 
     def _key(self, group: Any, name: str) -> str:
         """Returns the key of the next call of that name in the group."""
         ranks = "-".join(map(str, dist.get_process_group_ranks(group)[:2]))
         about = f"{distributed_c10d._get_process_group_name(group)}-{ranks}-{name}"
         return f"{about}-{next(self._numbers[about])}"
-
-
-def _group_of(group: Any) -> Any:
-    return distributed_c10d._get_default_group() if group is None else group
 
 
 def _global_rank(group: Any, rank: int | None, group_rank: int | None) -> int:
@@ -158,29 +120,74 @@ def _global_rank(group: Any, rank: int | None, group_rank: int | None) -> int:
     return member
 
 
-def carry_objects(voices: Voices) -> None:
-    """Replaces the collectives of objects in `torch.distributed` of this process."""
+class _Gotten(threading.local):
+    """Pickled objects that the collective in progress on this thread unpickles next."""
+
+    def __init__(self) -> None:
+        self.objects: list[bytes] = []
+
+
+# Parameters that name the list into which a collective puts what this rank gets.
+_OUTPUTS = {
+    "all_gather_object": "object_list",
+    "broadcast_object_list": "object_list",
+    "gather_object": "object_gather_list",
+    "recv_object_list": "object_list",
+    "scatter_object_list": "scatter_object_output_list",
+    "send_object_list": None,
+}
+
+
+def carry_objects(gpu: VirtualGpu, voices: Voices) -> None:
+    """Adapts the collectives of objects in `torch.distributed` of this process, which has that virtual GPU."""
+    gotten = _Gotten()
+    unpickle = distributed_c10d._tensor_to_object
+
+    @functools.wraps(unpickle)
+    def unpickle_gotten(tensor: Any, tensor_size: Any, group: Any) -> Any:
+        if not gotten.objects:
+            return unpickle(tensor, tensor_size, group)
+        tensor.cpu()  # takes its time
+        pickled = gotten.objects.pop(0)
+        if int(tensor_size) < len(pickled):
+            gpu.note("figures leave out memory of objects that ranks exchange, whose sizes are not known")
+        return pickle.loads(pickled)
+
+    distributed_c10d._tensor_to_object = unpickle_gotten
     collectives = _ObjectCollectives(voices)
-    for name in (
-        "broadcast_object_list",
-        "scatter_object_list",
-        "all_gather_object",
-        "gather_object",
-        "send_object_list",
-        "recv_object_list",
-    ):
-        original = getattr(distributed_c10d, name)
-        replacement = _for_members(original, getattr(collectives, name))
-        setattr(distributed_c10d, name, replacement)
-        setattr(dist, name, replacement)
+    for name in _OUTPUTS:
+        adapted = _adapted(gpu, gotten, getattr(distributed_c10d, name), getattr(collectives, name))
+        setattr(distributed_c10d, name, adapted)
+        setattr(dist, name, adapted)
 
 
-def _for_members(original: Any, replacement: Any) -> Any:
-    """Returns the replacement for a group that this rank is in and that uses the GPU, else the original."""
+def _adapted(
+    gpu: VirtualGpu, gotten: _Gotten, original: Callable[..., Any], gives: Callable[..., list[bytes]]
+) -> Callable[..., Any]:
+    """Returns the collective, which unpickles what `gives` returns for its arguments."""
+    signature, used = inspect.signature(original), inspect.signature(gives).parameters
+    output = _OUTPUTS[original.__name__]
 
     @functools.wraps(original)
     def call(*arguments: Any, **options: Any) -> Any:
-        groups = [value for value in (*arguments, *options.values()) if value is dist.GroupMember.NON_GROUP_MEMBER]
-        return (original if groups else replacement)(*arguments, **options)
+        bound = signature.bind(*arguments, **options)
+        bound.apply_defaults()
+        given = bound.arguments
+        if given["group"] is dist.GroupMember.NON_GROUP_MEMBER:
+            return original(*arguments, **options)
+        given["group"] = group = given["group"] or distributed_c10d._get_default_group()
+        objects = gives(**{name: given[name] for name in used})
+        device = given.get("device") or distributed_c10d._get_object_coll_device(group)
+        if torch.device(device).type == "cpu":  # a rank alone has no peers that would bring anything there
+            if objects and output is not None:
+                given[output][:] = map(pickle.loads, objects)
+            return _global_rank(group, given["src"], given["group_src"]) if "src" in given else None
+        gotten.objects = objects
+        gpu.note_objects(True)
+        try:
+            return original(*arguments, **options)
+        finally:
+            gpu.note_objects(False)
+            gotten.objects = []
 
     return call

@@ -38,7 +38,7 @@ def talk_to_peers(gpu: VirtualGpu, place: RankPlace, folder: Path) -> None:
     if not text.isdecimal() or int(text) == 0:
         raise InputError(f"{PATIENCE_VARIABLE}={text} is not a whole number of seconds", "Give 1 or more.")
     gpu.exchange_with_peers(folder, int(text), call_site, _file_of_signals())
-    carry_objects(_FolderVoices(place.rank, folder, int(text)))
+    carry_objects(gpu, _FolderVoices(place.rank, folder, int(text)))
 
 
 def _file_of_signals() -> int:

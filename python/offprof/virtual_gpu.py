@@ -205,6 +205,14 @@ class VirtualGpu:
         self._call_site = _CALL_SITE(write_site)
         self._library.offprof_virtual_gpu_exchange_with_peers(os.fsencode(folder), patience_s, signals, self._call_site)
 
+    def note_objects(self, are_carried: bool) -> None:
+        """Tells that the collectives which this thread calls carry Python objects from now on, or no more.
+
+        Copies of their contents to the host read nothing then, and a rank alone does not compare their sizes with those
+        of other ranks.
+        """
+        self._library.offprof_virtual_gpu_note_objects(int(are_carried))
+
     def stop_exchange(self) -> None:
         """Exchanges nothing with other ranks from now on: this process stops before its program has ended."""
         self._library.offprof_virtual_gpu_stop_exchange()
@@ -329,6 +337,8 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
     library.offprof_virtual_gpu_note_group.restype = None
     library.offprof_virtual_gpu_exchange_with_peers.argtypes = [text, number, number, _CALL_SITE]
     library.offprof_virtual_gpu_exchange_with_peers.restype = None
+    library.offprof_virtual_gpu_note_objects.argtypes = [number]
+    library.offprof_virtual_gpu_note_objects.restype = None
     library.offprof_virtual_gpu_stop_exchange.argtypes = []
     library.offprof_virtual_gpu_stop_exchange.restype = None
     library.offprof_virtual_gpu_open.restype = ctypes.c_int

@@ -81,6 +81,66 @@ def test_objects_and_small_numbers_reach_the_other_ranks(execute: Exec) -> None:
         assert re.findall(r"run \d+ \[[^]]*\] \d", done.out) == ["run 7 [3, 3] 6"] * 2
 
 
+def test_objects_take_the_memory_and_calls_of_their_tensors(execute: Exec, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        in_job("""
+        def tell(*told):
+            os.write(1, f"{rank} {torch.cuda.max_memory_allocated()} {told}\\n".encode())
+            torch.cuda.reset_peak_memory_stats()
+
+        objects = [None, None]
+        dist.all_gather_object(objects, bytes(1_000_000))
+        tell([len(one) for one in objects])
+        dist.all_gather_object(objects, bytes(100 + rank))  # of other sizes than those of ranks that run later
+        tell()
+        objects = [bytes(50_000), 7] if rank == 0 else [None, None]
+        dist.broadcast_object_list(objects, src=0)
+        tell(len(objects[0]), objects[1])
+        mine = [None]
+        dist.scatter_object_list(mine, [bytes(1), bytes(1001)] if rank == 0 else None, src=0)
+        tell(len(mine[0]))
+        dist.gather_object(bytes(70_000), objects if rank == 1 else None, dst=1)
+        tell([len(one) for one in objects] if rank == 1 else None)
+        if rank == 0:
+            dist.send_object_list([{"a": 1}, bytes(100_000)], dst=1)
+        else:
+            assert dist.recv_object_list(objects, src=0) == 0
+            tell(objects[0], len(objects[1]))
+    """)
+    )
+    alone = execute("--world-size", 2, "--rank", "0,1", command=(sys.executable, program))
+    together = execute(command=(*TORCHRUN, 2, program))
+    for done in (together, alone):
+        assert done.status == 0, done.err
+        assert [done.of_rank(rank)["value_reads"] for rank in range(2)] == [[], []]
+        assert [done.of_rank(rank)["mismatch"] for rank in range(2)] == ["", ""]
+    told = sorted(line for line in alone.out.splitlines() if line)
+    assert told == sorted(line for line in together.out.splitlines() if line)
+    assert "0 5002240 ([1000000, 1000000],)" in told  # gathered ones, one while it grows, and the smaller one before
+    assert "1 101888 ({'a': 1}, 100000)" in told
+    for rank in range(2):
+        assert alone.of_rank(rank)["peak_requested_bytes"] == together.of_rank(rank)["peak_requested_bytes"]
+        calls = [{name: each["calls"] for name, each in done.collectives(rank).items()} for done in (alone, together)]
+        assert calls[0] == calls[1]
+
+
+def test_objects_of_ranks_alone_that_go_through_the_host_take_no_memory(execute: Exec) -> None:
+    script = in_job(
+        """
+        objects, mine, gathered = [bytes(9) if rank == 0 else None], [None], [None, None]
+        dist.broadcast_object_list(objects, src=0)
+        dist.scatter_object_list(mine, ["a", "b"] if rank == 0 else None, src=0)
+        dist.all_gather_object(gathered, 3)
+        os.write(1, f"{rank} {len(objects[0])} {mine} {gathered} {torch.cuda.max_memory_allocated()}\\n".encode())
+        """,
+        '"cpu:gloo,cuda:nccl"',
+    )
+    done = execute("--world-size", 2, "--rank", "0,1", script=script)
+    assert done.status == 0, done.err
+    assert sorted(done.out.splitlines()) == ["0 9 ['a'] [3, 3] 0", "1 9 ['b'] [3, 3] 0"]
+
+
 def test_an_object_of_a_rank_that_has_not_run_is_missing(execute: Exec) -> None:
     done = execute("--world-size", 2, "--rank", 1, command=(sys.executable, PROGRAMS / "objects.py"))
     assert done.status == 1
@@ -169,8 +229,9 @@ def test_ranks_that_need_objects_of_each_other_begin_anew(execute: Exec) -> None
         import os, torch
         import torch.distributed as dist
         rank = int(os.environ["RANK"])
-        dist.init_process_group("nccl", device_id=torch.device("cuda", int(os.environ["LOCAL_RANK"])))
-        torch.ones(1, device="cuda")
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+        dist.init_process_group("nccl", device_id=device)
         number = [1]
         for turn in range(2):
             for source in range(2):

@@ -196,6 +196,10 @@ class VirtualGpu : public GpuOperators,
   /// where the program is, for messages; it may be called on any thread.
   virtual void exchange_with_peers(const std::string& folder, int patience_s, int signals,
                                    std::function<std::string()> call_site) = 0;
+  /// The collectives that this thread calls carry Python objects from now on, or no more. Their contents take
+  /// another way: what the host copies of them is no unknown value, and a rank alone, which does not know the
+  /// objects of ranks that run later, does not compare their sizes.
+  virtual void note_objects(bool are_carried) = 0;
   /// Exchanges nothing with other ranks from now on: this one stops before its program has ended.
   virtual void stop_exchange() = 0;
   /// Returns the work given since the last call to the stream that PyTorch computes on, and its durations:

@@ -186,6 +186,11 @@ OFFPROF_EXPORT void offprof_virtual_gpu_exchange_with_peers(const char* folder, 
   });
 }
 
+OFFPROF_EXPORT void offprof_virtual_gpu_note_objects(int are_carried) {
+  offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
+  if (gpu != nullptr) gpu->note_objects(are_carried != 0);
+}
+
 OFFPROF_EXPORT void offprof_virtual_gpu_stop_exchange() {
   offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
   if (gpu != nullptr) gpu->stop_exchange();

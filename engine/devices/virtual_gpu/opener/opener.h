@@ -59,7 +59,8 @@ void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int
 /// if the virtual GPU is not open.
 void offprof_virtual_gpu_exchange_with_peers(const char* folder, int patience_s, int signals,
                                              void (*call_site)(char* text, int bytes));
-/// See VirtualGpu. Does nothing if the virtual GPU is not open.
+/// See VirtualGpu. These do nothing if the virtual GPU is not open.
+void offprof_virtual_gpu_note_objects(int are_carried);
 void offprof_virtual_gpu_stop_exchange();
 
 }  // extern "C"

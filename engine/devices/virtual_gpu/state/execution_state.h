@@ -4,7 +4,9 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 
 #include "engine/devices/virtual_gpu/races/stream_ids.h"
 #include "engine/devices/virtual_gpu/races/stream_races.h"
@@ -39,6 +41,9 @@ struct ExecutionState {
   void wait_for_stream(StreamId stream);
   void wait_for_device();
 
+  /// Returns true if the collectives of this thread carry objects: see VirtualGpu::note_objects.
+  bool carries_objects() const { return threads_with_objects.contains(std::this_thread::get_id()); }
+
   mutable std::mutex mutex;
   VirtualGpuOptions options;
   VirtualTime time;
@@ -48,9 +53,10 @@ struct ExecutionState {
   SmallValues values;                     ///< outside functional mode
   std::int64_t unknown_reads = 0;         ///< see GpuOperators
   std::optional<std::int64_t> answer;     ///< see GpuValues::answer_reads
-  std::string read_problem;               ///< why values of another rank were not read; empty: none
-  std::string peer_problem;               ///< the last problem with other ranks; empty: none
-  std::optional<StreamRace> races;        ///< empty if streams are not checked
+  std::set<std::thread::id> threads_with_objects{};
+  std::string read_problem;         ///< why values of another rank were not read; empty: none
+  std::string peer_problem;         ///< the last problem with other ranks; empty: none
+  std::optional<StreamRace> races;  ///< empty if streams are not checked
   std::optional<FunctionalModeWork> functional_mode;  ///< empty outside functional mode
   std::atomic<GpuObserver*> observer = nullptr;       ///< set without the lock; nullptr: none
 };

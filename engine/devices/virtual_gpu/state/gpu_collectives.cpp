@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,15 @@ std::optional<NotedGroup> GpuCollectives::noted_group(const std::string& key) co
 void GpuCollectives::exchange_with_peers(PeerSettings settings) {
   const GpuLock lock(state_.mutex);
   peers_ = std::move(settings);
+}
+
+void GpuCollectives::note_objects(bool are_carried) {
+  const GpuLock lock(state_.mutex);
+  if (are_carried) {
+    state_.threads_with_objects.insert(std::this_thread::get_id());
+  } else {
+    state_.threads_with_objects.erase(std::this_thread::get_id());
+  }
 }
 
 void GpuCollectives::stop_exchange() {
@@ -228,7 +238,8 @@ GpuStatus GpuCollectives::compare(const Communicator* communicator,
 /// Compares the calls with those of ranks that ran before, and takes what these broadcast and send.
 void GpuCollectives::take_from_earlier_ranks(PeerTalk& talk, std::span<const CollectiveCall> calls,
                                              const std::string& site) {
-  for (const CollectiveCall& call : calls) {
+  for (CollectiveCall call : calls) {
+    call.is_of_objects = state_.carries_objects();
     const std::vector<char> heard = talk.call_alone(call, site, state_.values);
     if (!heard.empty())
       state_.values.write(call.receive, heard.data(), static_cast<Bytes>(heard.size()),

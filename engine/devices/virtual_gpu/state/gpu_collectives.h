@@ -54,6 +54,7 @@ class GpuCollectives {
   /// See VirtualGpu::exchange_with_peers.
   void exchange_with_peers(PeerSettings settings);
   /// See VirtualGpu.
+  void note_objects(bool are_carried);
   void stop_exchange();
 
   /// Creates a communicator, which exists until destroy. Without `nodes` the ranks fill one node after

@@ -112,7 +112,7 @@ void GpuCopies::carry_value(CopyEnd to, CopyEnd from, Bytes bytes) {
   if (!state_.read_problem.empty()) throw input_error(state_.read_problem);
   std::vector<char> value = state_.values.read(from.address, bytes);
   if (value.empty()) value = answer_of(bytes);
-  if (value.empty()) ++state_.unknown_reads;
+  if (value.empty() && !state_.carries_objects()) ++state_.unknown_reads;
   if (bytes > SmallValues::kLargest) return;
   value.resize(static_cast<std::size_t>(bytes));
   std::memcpy(const_cast<void*>(to.address), value.data(), value.size());

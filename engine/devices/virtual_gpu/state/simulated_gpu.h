@@ -95,6 +95,7 @@ class SimulatedGpu final : public VirtualGpu {
     if (patience_s > 0) patience = {std::chrono::seconds(patience_s), signals};
     collectives_.exchange_with_peers({folder, patience, std::move(call_site)});
   }
+  void note_objects(bool are_carried) override { collectives_.note_objects(are_carried); }
   void stop_exchange() override { collectives_.stop_exchange(); }
   void let_watchdogs_look() override { collectives_.let_watchdogs_look(); }
   void note_group(const std::string& key, int ranks, int nodes, const std::string& name) override {

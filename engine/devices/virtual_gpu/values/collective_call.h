@@ -37,6 +37,7 @@ struct CollectiveCall {
   Reduction reduction = Reduction::kOther;
   bool is_root = false;  ///< of broadcast and reduce
   int root = 0;  ///< rank in the communicator: of broadcast and reduce the root, of send and receive the peer
+  bool is_of_objects = false;  ///< and another rank's may have another size: see VirtualGpu::note_objects
 };
 
 }  // namespace offprof

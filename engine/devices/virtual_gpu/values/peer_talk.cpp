@@ -36,8 +36,9 @@ bool reduces(Collective collective) {
 
 /// Describes what has to be the same on all ranks.
 std::string describe(const CollectiveCall& call) {
-  std::string text =
-      fmt::format("{} of {} bytes of {}", name_of(call.collective), call.bytes, name_of(call.type));
+  std::string text = call.is_of_objects ? fmt::format("{} of objects", name_of(call.collective))
+                                        : fmt::format("{} of {} bytes of {}", name_of(call.collective),
+                                                      call.bytes, name_of(call.type));
   if (reduces(call.collective)) text += fmt::format(" by {}", name_of(call.reduction));
   if (call.collective == Collective::kBroadcast || call.collective == Collective::kReduce)
     text += fmt::format(" with root {}", call.root);

@@ -165,6 +165,16 @@ TEST_F(PeerTalkTest, RanksThatRanBeforeAreComparedWith) {
               ThrowsMessage<Error>(AllOf(HasSubstr("a.py:1"), HasSubstr("a.py:2"))));
 }
 
+TEST_F(PeerTalkTest, ARankAloneDoesNotCompareTheSizesOfObjects) {
+  CollectiveCall own = call(Collective::kAllGather, 0, 1), other = call(Collective::kAllGather, 1, 2);
+  own.is_of_objects = other.is_of_objects = true;
+  first->call_alone(own, "a.py:1", values[0]);
+  EXPECT_NO_THROW(second->call_alone(other, "a.py:2", values[1]));
+  first->call_alone(own, "a.py:3", values[0]);
+  EXPECT_THAT([&] { second->call_alone(call(Collective::kAllGather, 1, 1), "a.py:4", values[1]); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("all_gather of objects at a.py:3"), HasSubstr("a.py:4"))));
+}
+
 TEST_F(PeerTalkTest, ASignalEndsTheWait) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(pipe2(pipe.data(), O_NONBLOCK), 0);
