@@ -51,6 +51,17 @@ def test_experts_get_equally_many_tokens_if_that_is_assumed(tmp_path: Path) -> N
     assert {tokens for _, tokens in calls} == {TOKENS * CHOICES // EXPERTS}
 
 
+def test_a_router_is_balanced_also_if_its_scores_are_known(tmp_path: Path) -> None:
+    script = """
+        import torch
+
+        scores = torch.eye(4)[[0] * 8].cuda()  # all rows prefer expert 0
+        print(scores.topk(1, -1).indices.flatten().bincount(minlength=4).tolist())
+    """
+    assert run_under_exec(tmp_path, ASSUMED, (), script).out.strip() == "[2, 2, 2, 2]"
+    assert run_under_exec(tmp_path, (), (), script).out.strip() == "[8, 0, 0, 0]"
+
+
 def test_otherwise_no_expert_gets_a_token(tmp_path: Path) -> None:
     assert not expert_calls(tmp_path)
 

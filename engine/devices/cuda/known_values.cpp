@@ -141,8 +141,9 @@ KnownValues::Operator KnownValues::begin_op(const at::RecordFunction& op) {
   } else if (name == "aten::copy_" && inputs[0].toTensor().is_cpu()) {
     begin_copy_to_host(known, inputs[0].toTensor(), inputs[1].toTensor());
   } else {
-    if (may_be_known && kind.is_of_torch && !kind.is_random) compute(known, kind, op);
-    if (!known.knows_operands && gpu_.assumes_balanced_experts()) known.results = balanced_choices(op);
+    if (gpu_.assumes_balanced_experts()) known.results = balanced_choices(op);
+    if (known.results.empty() && may_be_known && kind.is_of_torch && !kind.is_random)
+      compute(known, kind, op);
   }
   if (known.knows_operands && kind.finds_elements) {
     gpu_.answer_reads(known.results.at(0).size(0));

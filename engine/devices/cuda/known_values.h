@@ -23,10 +23,11 @@ namespace offprof {
 /// these to decide shapes and control flow. Activations, weights and random numbers are not known, nor is
 /// what kernels write that are launched outside of operators, such as Triton's.
 ///
-/// If experts are assumed to be balanced, so is the choice of a router, which computes it from unknown
-/// scores: the choices of `topk`, `argmax` or `max` along the last dimension, taken row by row, are 0, 1, 2
-/// and so on, modulo the number of experts. Every expert gets a whole share of the choices; the first ones
-/// get those that remain.
+/// If experts are assumed to be balanced, so is the choice of a router, whether its scores are known or not:
+/// the choices of `topk`, `argmax` or `max` along the last dimension, taken row by row, are 0, 1, 2 and so
+/// on, modulo the number of experts. Every expert gets a whole share of the choices; the first ones get those
+/// that remain. With known scores, sizes that other ranks give would differ from those that a rank alone
+/// takes for theirs.
 ///
 /// Safe to call from several threads.
 class KnownValues {
