@@ -61,11 +61,9 @@ class _FolderVoices:
     """What ranks say goes through files: the store by which they found each other takes messages of 8 MiB at most."""
 
     def __init__(self, rank: int, folder: Path, patience_s: int) -> None:
-        """Writes this process's number into the folder, where the other ranks find it."""
         self._rank = rank
         self._folder = folder
         self._patience_s = patience_s
-        self._process_of(rank).write_text(str(os.getpid()))
 
     @property
     def is_alone(self) -> bool:
@@ -74,13 +72,15 @@ class _FolderVoices:
 
     def say(self, key: str, value: bytes) -> None:
         """Puts the value into the folder. There it stays, since any number of ranks may hear it."""
+        self._begin()
         unfinished = self._folder / f"unfinished-{self._rank}-{threading.get_ident()}"
         unfinished.write_bytes(value)
         unfinished.replace(self._said(key))
 
     def hear(self, key: str, rank: int) -> bytes:
         """Waits until the value is in the folder. Raises RuntimeError if it does not come in time, or if the process
-        of that rank has ended."""
+        of that rank has ended after it said or heard something."""
+        self._begin()
         deadline = time.monotonic() + self._patience_s
         said = self._said(key)
         while not said.exists():
@@ -97,8 +97,15 @@ class _FolderVoices:
     def _said(self, key: str) -> Path:
         return self._folder / f"object-{_name_of_job()}-{key}"
 
+    def _begin(self) -> None:
+        """Writes this process's number into the folder, where the other ranks find it. Not before the job has a name: a
+        command may run several jobs, and the processes of earlier ones have ended."""
+        own = self._process_of(self._rank)
+        if not own.exists():
+            own.write_text(str(os.getpid()))
+
     def _process_of(self, rank: int) -> Path:
-        return self._folder / f"process-{rank}"
+        return self._folder / f"process-{_name_of_job()}-{rank}"
 
     def _has_ended(self, rank: int) -> bool:
         """Returns True if that rank's process has ended; False if it has not, or has not begun."""
