@@ -101,7 +101,7 @@ class _ObjectCollectives:
         own = pickle.dumps(obj)
         ranks = dist.get_process_group_ranks(group)
         if self._voices.is_alone:
-            return [own] * len(ranks)
+            return [own] * len(ranks) if hears else []
         self._voices.say(f"{key}-{dist.get_rank()}", own)
         return [self._voices.hear(f"{key}-{rank}", rank) for rank in ranks] if hears else []
 
@@ -120,7 +120,7 @@ def _global_rank(group: Any, rank: int | None, group_rank: int | None) -> int:
     return member
 
 
-class _Gotten(threading.local):
+class _Received(threading.local):
     """Pickled objects that the collective in progress on this thread unpickles next."""
 
     def __init__(self) -> None:
@@ -140,29 +140,29 @@ _OUTPUTS = {
 
 def carry_objects(gpu: VirtualGpu, voices: Voices) -> None:
     """Adapts the collectives of objects in `torch.distributed` of this process, which has that virtual GPU."""
-    gotten = _Gotten()
+    received = _Received()
     unpickle = distributed_c10d._tensor_to_object
 
     @functools.wraps(unpickle)
-    def unpickle_gotten(tensor: Any, tensor_size: Any, group: Any) -> Any:
-        if not gotten.objects:
+    def unpickle_received(tensor: Any, tensor_size: Any, group: Any) -> Any:
+        if not received.objects:
             return unpickle(tensor, tensor_size, group)
         tensor.cpu()  # takes its time
-        pickled = gotten.objects.pop(0)
+        pickled = received.objects.pop(0)
         if int(tensor_size) < len(pickled):
             gpu.note("figures leave out memory of objects that ranks exchange, whose sizes are not known")
         return pickle.loads(pickled)
 
-    distributed_c10d._tensor_to_object = unpickle_gotten
+    distributed_c10d._tensor_to_object = unpickle_received
     collectives = _ObjectCollectives(voices)
     for name in _OUTPUTS:
-        adapted = _adapted(gpu, gotten, getattr(distributed_c10d, name), getattr(collectives, name))
+        adapted = _adapted(gpu, received, getattr(distributed_c10d, name), getattr(collectives, name))
         setattr(distributed_c10d, name, adapted)
         setattr(dist, name, adapted)
 
 
 def _adapted(
-    gpu: VirtualGpu, gotten: _Gotten, original: Callable[..., Any], gives: Callable[..., list[bytes]]
+    gpu: VirtualGpu, received: _Received, original: Callable[..., Any], gives: Callable[..., list[bytes]]
 ) -> Callable[..., Any]:
     """Returns the collective, which unpickles what `gives` returns for its arguments."""
     signature, used = inspect.signature(original), inspect.signature(gives).parameters
@@ -180,14 +180,14 @@ def _adapted(
         device = given.get("device") or distributed_c10d._get_object_coll_device(group)
         if torch.device(device).type == "cpu":  # a rank alone has no peers that would bring anything there
             if objects and output is not None:
-                given[output][:] = map(pickle.loads, objects)
+                given[output][: len(objects)] = map(pickle.loads, objects)
             return _global_rank(group, given["src"], given["group_src"]) if "src" in given else None
-        gotten.objects = objects
+        received.objects = objects
         gpu.note_objects(True)
         try:
             return original(*arguments, **options)
         finally:
             gpu.note_objects(False)
-            gotten.objects = []
+            received.objects = []
 
     return call

@@ -7,12 +7,15 @@ Python objects go through files too. Imported after torch.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from torch.distributed import distributed_c10d
 
@@ -38,7 +41,22 @@ def talk_to_peers(gpu: VirtualGpu, place: RankPlace, folder: Path) -> None:
     if not text.isdecimal() or int(text) == 0:
         raise InputError(f"{PATIENCE_VARIABLE}={text} is not a whole number of seconds", "Give 1 or more.")
     gpu.exchange_with_peers(folder, int(text), call_site, _file_of_signals())
-    carry_objects(gpu, _FolderVoices(place.rank, folder, int(text)))
+    voices = _FolderVoices(place.rank, folder, int(text))
+    _after_group_of_job(voices.join_job)
+    carry_objects(gpu, voices)
+
+
+def _after_group_of_job(act: Callable[[], None]) -> None:
+    """Lets `act` be called whenever the process group of all ranks has been made."""
+    update = distributed_c10d._update_default_pg
+
+    @functools.wraps(update)
+    def update_and_act(group: Any) -> None:
+        update(group)
+        if group is not None:
+            act()
+
+    distributed_c10d._update_default_pg = update_and_act
 
 
 def _file_of_signals() -> int:
@@ -70,21 +88,25 @@ class _FolderVoices:
         """False: the other ranks run too."""
         return False
 
+    def join_job(self) -> None:
+        """Writes this process's number into the folder, where the other ranks find it. Not before the job has a name: a
+        command may run several jobs, and the processes of earlier ones have ended."""
+        self._process_of(self._rank, _name_of_job()).write_text(str(os.getpid()))
+
     def say(self, key: str, value: bytes) -> None:
         """Puts the value into the folder. There it stays, since any number of ranks may hear it."""
-        self._begin()
         unfinished = self._folder / f"unfinished-{self._rank}-{threading.get_ident()}"
         unfinished.write_bytes(value)
-        unfinished.replace(self._said(key))
+        unfinished.replace(self._said(key, _name_of_job()))
 
     def hear(self, key: str, rank: int) -> bytes:
         """Waits until the value is in the folder. Raises RuntimeError if it does not come in time, or if the process
-        of that rank has ended after it said or heard something."""
-        self._begin()
+        of that rank has ended."""
         deadline = time.monotonic() + self._patience_s
-        said = self._said(key)
+        job = _name_of_job()
+        said, process = self._said(key, job), self._process_of(rank, job)
         while not said.exists():
-            if self._has_ended(rank) and not said.exists():
+            if _has_ended(process) and not said.exists():
                 raise RuntimeError(f"rank {self._rank} waits for an object of rank {rank}, whose process has ended")
             if time.monotonic() > deadline:
                 raise RuntimeError(
@@ -94,28 +116,22 @@ class _FolderVoices:
             time.sleep(_BETWEEN_LOOKS_S)
         return said.read_bytes()
 
-    def _said(self, key: str) -> Path:
-        return self._folder / f"object-{_name_of_job()}-{key}"
+    def _said(self, key: str, job: str) -> Path:
+        return self._folder / f"object-{job}-{key}"
 
-    def _begin(self) -> None:
-        """Writes this process's number into the folder, where the other ranks find it. Not before the job has a name: a
-        command may run several jobs, and the processes of earlier ones have ended."""
-        own = self._process_of(self._rank)
-        if not own.exists():
-            own.write_text(str(os.getpid()))
+    def _process_of(self, rank: int, job: str) -> Path:
+        return self._folder / f"process-{job}-{rank}"
 
-    def _process_of(self, rank: int) -> Path:
-        return self._folder / f"process-{_name_of_job()}-{rank}"
 
-    def _has_ended(self, rank: int) -> bool:
-        """Returns True if that rank's process has ended; False if it has not, or has not begun."""
-        try:
-            os.kill(int(self._process_of(rank).read_text()), 0)
-        except ProcessLookupError:
-            return True
-        except (OSError, ValueError):  # not written yet
-            return False
+def _has_ended(process: Path) -> bool:
+    """Returns True if the process whose number is in the file has ended; False if it has not, or has not begun."""
+    try:
+        os.kill(int(process.read_text()), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError):  # not written yet
         return False
+    return False
 
 
 def _name_of_job() -> str:

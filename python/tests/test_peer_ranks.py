@@ -240,6 +240,17 @@ else:
     assert "rank 0 has waited 2 s for an object of rank 1" in done.err
 
 
+def test_an_object_of_a_rank_whose_process_has_ended_is_not_waited_for(together: Exec) -> None:
+    done = together("""
+if rank == 0:
+    dist.all_gather_object([None, None], 1)
+else:
+    os._exit(0)
+""")
+    assert done.status == 1
+    assert "rank 0 waits for an object of rank 1, whose process has ended" in done.err
+
+
 def test_a_time_to_wait_that_is_no_number_is_refused(tmp_path: Path) -> None:
     command = (sys.executable, "-c", "print('ran')")
     done = run_under_exec(tmp_path, (), command, "", {"OFFPROF_PEER_TIMEOUT": "soon"}, timeout_s=60)

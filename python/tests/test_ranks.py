@@ -128,17 +128,18 @@ def test_objects_take_the_memory_and_calls_of_their_tensors(execute: Exec, tmp_p
 def test_objects_of_ranks_alone_that_go_through_the_host_take_no_memory(execute: Exec) -> None:
     script = in_job(
         """
-        objects, mine, gathered = [bytes(9) if rank == 0 else None], [None], [None, None]
+        objects, mine, gathered = [bytes(9) if rank == 0 else None], [None, "stays"], [None, None]
         dist.broadcast_object_list(objects, src=0)
         dist.scatter_object_list(mine, ["a", "b"] if rank == 0 else None, src=0)
         dist.all_gather_object(gathered, 3)
+        dist.gather_object(4, gathered if rank == 0 else None, dst=0)
         os.write(1, f"{rank} {len(objects[0])} {mine} {gathered} {torch.cuda.max_memory_allocated()}\\n".encode())
         """,
         '"cpu:gloo,cuda:nccl"',
     )
     done = execute("--world-size", 2, "--rank", "0,1", script=script)
     assert done.status == 0, done.err
-    assert sorted(done.out.splitlines()) == ["0 9 ['a'] [3, 3] 0", "1 9 ['b'] [3, 3] 0"]
+    assert sorted(done.out.splitlines()) == ["0 9 ['a', 'stays'] [4, 4] 0", "1 9 ['b', 'stays'] [3, 3] 0"]
 
 
 def test_an_object_of_a_rank_that_has_not_run_is_missing(execute: Exec) -> None:
