@@ -31,18 +31,23 @@ void check_shared_type(const Shell& shell, const StepCopies::Copy& copy) {
 /// One thread's turn in the step. Encloses the time that the engine takes from the model.
 class OffloadStep::HookScope {
  public:
-  explicit HookScope(OffloadStep& step) : lock_(step.mutex_), listener_(step.listener_) {
+  explicit HookScope(OffloadStep& step) : lock_(step.mutex_), step_(step), listener_(step.listener_) {
+    if (step_.open_hooks_++ == 0) begin_ = step_.device_.counts();
     if (listener_ != nullptr) listener_->on_hook_begin();
   }
   ~HookScope() {
     if (listener_ != nullptr) listener_->on_hook_end();
+    if (--step_.open_hooks_ == 0)
+      step_.engine_counts_ = step_.engine_counts_ + (step_.device_.counts() - begin_);
   }
   HookScope(const HookScope&) = delete;
   HookScope& operator=(const HookScope&) = delete;
 
  private:
   std::lock_guard<std::recursive_mutex> lock_;
+  OffloadStep& step_;
   StepListener* listener_;
+  DeviceCounts begin_;  ///< of the outermost scope
 };
 
 /// Runs after the node, before autograd releases the node's saved tensors.

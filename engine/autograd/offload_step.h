@@ -98,6 +98,8 @@ class OffloadStep final {
   Bytes h2d_bytes() const { return executor_.copies().h2d_bytes(); }
   const StepDiskCopies& disk() const { return executor_.copies().disk(); }
   const Ledger& ledger() const { return ledger_; }
+  /// Returns what the engine and its listener have asked the device for, of all that it was asked for.
+  DeviceCounts engine_counts() const { return engine_counts_; }
   const std::vector<Command>& commands() const { return executor_.commands(); }
 
  private:
@@ -126,6 +128,8 @@ class OffloadStep final {
   std::vector<SavedId> node_tensors_;  ///< unpacked by it
   std::vector<SavedId> node_escaped_;
   Ledger ledger_;
+  int open_hooks_ = 0;  ///< a hook may release an object whose release is a hook
+  DeviceCounts engine_counts_;
 };
 
 }  // namespace offprof

@@ -69,6 +69,8 @@ class ComputeStream {
   virtual void note_stream_commands(bool noted) { (void)noted; }
   /// Returns the commands since the last call, in order, with `event` 0; none if the device cannot tell.
   virtual std::vector<StreamCommand> take_stream_commands() { return {}; }
+  /// Returns how many kernels, fills and copies all streams were given so far; 0 if the device cannot tell.
+  virtual std::int64_t commands_given() const { return 0; }
   /// Returns what the operators since the last call processed, without samples; nullopt: it is not counted.
   virtual std::optional<StepSize> take_step_size() { return std::nullopt; }
   /// Returns the time that the compute stream stalled on copies since the last call. The device must be idle.

@@ -12,6 +12,7 @@
 #include "engine/devices/disk/device_disk.h"
 #include "engine/devices/host_allocator.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
+#include "traces/base/device_counts.h"
 
 namespace offprof {
 
@@ -30,6 +31,7 @@ class Device : public DeviceAllocator, public HostAllocator, public CopyEngine, 
   virtual std::optional<DeviceProfile> gpu_properties() const { return std::nullopt; }
   /// Returns true if nothing is computed: tensors have no values and times are modelled.
   virtual bool is_virtual() const { return false; }
+  DeviceCounts counts() const { return {next_allocation(), commands_given()}; }
   /// Returns why no step of this model can be predicted on the device, if the steps so far have shown it,
   /// once.
   virtual std::optional<Error> take_model_refusal() { return std::nullopt; }

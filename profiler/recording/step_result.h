@@ -12,6 +12,7 @@
 #include "profiler/recording/activity.h"
 #include "profiler/recording/recorded_pass.h"
 #include "profiler/recording/step_mark.h"
+#include "traces/base/device_counts.h"
 #include "traces/base/units.h"
 #include "traces/model/allocator_state.h"
 #include "traces/model/copy_record.h"
@@ -27,7 +28,7 @@ struct StepResult {
   Bytes device_peak_bytes = 0;
   Bytes device_resident_bytes = 0;
   std::optional<CacheUse> cache_use;
-  std::int64_t allocations = 0;  ///< of device memory, by the model and by the engine
+  DeviceCounts model_counts;  ///< of the model, without the engine
   Bytes host_peak_bytes = 0;
   std::optional<Bytes> host_reserved_bytes;  ///< pinned; nullopt: no host memory is pinned
   Bytes d2h_bytes = 0;

@@ -164,7 +164,7 @@ void ScriptSession::go_on() {
 void ScriptSession::observe() {
   groups_.add(std::move(*finished_));
   if (auto chosen = groups_.choose()) {
-    filter_.emplace(chosen->front().recording);
+    filter_.emplace(chosen->front());
     result_.trace.steps_differ = groups_.differ_in_shapes();
     for (StepResult& step : *chosen) take(std::move(step));
     return;

@@ -10,8 +10,8 @@ MeasuredStep::MeasuredStep(Device& device, const StepOrder& order, std::shared_p
       listener_(order.listener) {
   begin_counting();
   result_.device_resident_bytes = device_.live_bytes();
-  result_.allocations = -device_.next_allocation();
   listen(order, locate);
+  counts_at_begin_ = device_.counts();
   begin_ = device_.mark();
   step_ = std::make_shared<OffloadStep>(device_, order.policy, order.guide, std::move(residents), listener_);
 }
@@ -63,7 +63,7 @@ void MeasuredStep::end() {
   end_ = device_.mark();
   if (const auto work = device_.take_work(); work && !recorder_)
     result_.busy_ns = work->busy_ns + device_.take_compute_loss();
-  result_.allocations += device_.next_allocation();
+  result_.model_counts = device_.counts() - counts_at_begin_ - step_->engine_counts();
   result_.device_peak_bytes = device_.peak_bytes();
   if (!leaves_cache_peaks_) result_.cache_use = device_.cache_use();
 }

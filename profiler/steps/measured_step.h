@@ -62,6 +62,7 @@ class MeasuredStep {
   std::optional<PassRecorder> recorder_;
   std::shared_ptr<OffloadStep> step_;
   StepResult result_;
+  DeviceCounts counts_at_begin_;
   Device::TimeMark begin_ = Device::kFailedMark, end_ = Device::kFailedMark;
   std::vector<std::pair<std::string_view, Device::TimeMark>> phases_;
 };

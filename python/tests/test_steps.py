@@ -29,6 +29,11 @@ for step in itertools.count(1):
     {after}
 """
 LOGGING = "if step % 3 == 0: print(step, loss.item())"
+EVERY_SECOND_LOSS = "if step % 2 == 0: loss.item()"
+AVERAGED_WEIGHTS = """if step % 2 == 0:
+        kept = kept or [parameter.detach().clone() for parameter in model.parameters()]
+        torch._foreach_mul_(kept, 0.9)
+        torch._foreach_add_(kept, [parameter.detach() for parameter in model.parameters()], alpha=0.1)"""
 EVALUATION = """if step % 4 == 0:
         with torch.no_grad():
             print(float(model.eval()(torch.randn(256, 64, device=device)).mean()))
@@ -91,6 +96,17 @@ def test_steps_that_vary_do_not_stop_a_recording(
     groups = report["script"]["step_groups"]
     others = report["script"]["skipped_steps"] + sum(group["steps"] for group in groups if not group["is_recorded"])
     assert int((tmp_path / "steps").read_text()) <= MOST_STEPS + others
+
+
+@pytest.mark.parametrize("policy", ["keep", "offload", "trl"])
+@pytest.mark.parametrize("after", [EVERY_SECOND_LOSS, AVERAGED_WEIGHTS], ids=["loss", "averaged weights"])
+def test_a_step_that_does_more_without_memory_is_not_measured(
+    policy: str, after: str, script: Callable[..., Path], report_of: Report
+) -> None:
+    report = report_of("run", script(after=after), "--device", "virtual:h200", "--policy", policy, "-o", "t.json")
+    assert report["script"]["skipped_steps"] > 0
+    replayed = report_of("simulate", "t.json", "--policy", policy)
+    assert report["measured"]["step_time_ns"] == replayed["predicted"]["step_time_ns"]
 
 
 def test_tensors_that_share_memory_with_data_workers_do_not_tell_steps_apart(

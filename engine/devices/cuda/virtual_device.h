@@ -42,6 +42,7 @@ class VirtualDevice final : public CudaDevice {
   Nanoseconds take_compute_loss() override { return gpu_.take_compute_loss(); }
   void note_stream_commands(bool noted) override { gpu_.note_stream_commands(noted); }
   std::vector<StreamCommand> take_stream_commands() override { return gpu_.take_stream_commands(); }
+  std::int64_t commands_given() const override { return gpu_.commands_given(); }
   std::optional<StepSize> take_step_size() override;
   /// Refuses a model if values decide the shape of an operator's result, since no figure would match a real
   /// GPU.

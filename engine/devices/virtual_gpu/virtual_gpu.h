@@ -137,6 +137,8 @@ class GpuFindings {
   /// Returns the hazards found since the last call; empty if streams are not checked.
   virtual std::vector<StreamHazard> take_hazards() = 0;
   virtual std::int64_t launches() const = 0;
+  /// Returns how many kernels, fills and copies all streams were given so far.
+  virtual std::int64_t commands_given() const = 0;
   /// Returns the number of launches by the name of the kernel, or of the library's function.
   virtual std::map<std::string, std::int64_t> launches_by_kernel() const = 0;
   /// Returns the counts for the launches since the last call; nullopt: no recorded times were given.

@@ -167,6 +167,11 @@ void SimulatedGpu::hold_stream(void* stream, Nanoseconds until) {
   state_.time.hold_stream(stream, until);
 }
 
+std::int64_t SimulatedGpu::commands_given() const {
+  const GpuLock lock(state_.mutex);
+  return state_.time.commands_given();
+}
+
 std::map<std::string, std::int64_t> SimulatedGpu::launches_by_kernel() const {
   return kernels_.launches_by_kernel();
 }

@@ -80,6 +80,7 @@ class SimulatedGpu final : public VirtualGpu {
   void forget_point(const void* point) override { streams_.forget_point(point); }
   std::vector<StreamHazard> take_hazards() override;
   std::int64_t launches() const override { return kernels_.launches(); }
+  std::int64_t commands_given() const override;
   std::map<std::string, std::int64_t> launches_by_kernel() const override;
   std::optional<LaunchTimes> take_launch_times() override { return kernels_.take_launch_times(); }
   double take_flops() override { return kernels_.take_flops(); }

@@ -83,6 +83,7 @@ void VirtualTime::hold_stream(StreamId stream, Nanoseconds until) {
 }
 
 TimeSpan VirtualTime::run(StreamId id, Nanoseconds duration) {
+  ++commands_given_;
   Work& work = id == nullptr ? work_ : side_work_;
   work = then(work, {0, duration, duration, Work::kNoWait, duration});
   if (id != nullptr && notes_commands_)
@@ -104,6 +105,7 @@ void VirtualTime::note_collective(StreamId id, Nanoseconds duration) {
 }
 
 TimeSpan VirtualTime::copy(StreamId id, CopyDirection direction, Bytes bytes) {
+  ++commands_given_;
   Stream& stream = stream_for_work(id);
   if (notes_commands_) {
     const bool is_out = direction == CopyDirection::kD2h;

@@ -57,6 +57,9 @@ class VirtualTime {
   /// Returns the same for all other streams together, without copies over the link.
   Work take_side_work() { return std::exchange(side_work_, {}); }
 
+  /// Returns how many kernels, fills and copies the streams were given so far.
+  std::int64_t commands_given() const { return commands_given_; }
+
   /// Returns the time by which copies made the legacy default stream finish later since the last call. No
   /// Work includes it.
   Nanoseconds take_compute_loss() { return std::exchange(compute_loss_, 0); }
@@ -132,6 +135,7 @@ class VirtualTime {
 
   Link link_;
   Work work_, side_work_;
+  std::int64_t commands_given_ = 0;
   bool notes_commands_ = false;
   std::vector<StreamCommand> commands_;
   std::int32_t noted_streams_ = 0, noted_points_ = 0;
