@@ -169,7 +169,9 @@ class AdviseCommand : public Subcommand {
     const auto progress = progress_for(context, status);
     std::map<int, JobRank> ranks;
     const WorldAdvice advice = advise_world_size(world_sizes_, [&](int world_size) {
-      progress(fmt::format("recording representative ranks of {}", world_size));
+      // Each number of ranks takes a while, and a log should show that.
+      const std::string recording = fmt::format("recording representative ranks of {}", world_size);
+      context.shows_progress() ? status.show(recording) : context.note(recording);
       const std::vector<std::string> words = with_options(run_words(), job_words(world_size));
       auto said = std::make_unique<ScratchFolder>();
       RecordedRank demanding = find_demanding_rank(words, said->path());

@@ -31,6 +31,12 @@ int parse_rank(std::string_view text, const std::string& whole) {
   return rank;
 }
 
+/// Returns the largest number up to `most` that divides the number.
+int largest_divisor(int number, int most) {
+  while (number % most != 0) --most;
+  return most;
+}
+
 }  // namespace
 
 std::vector<int> parse_ranks(const std::string& text) {
@@ -120,8 +126,9 @@ void complete(RankOptions& options) {
       throw input_error(fmt::format("there is no rank {} among {} ranks", rank, *options.world_size),
                         fmt::format("Ranks are 0 to {}.", *options.world_size - 1));
   if (*options.world_size % options.nodes != 0)
-    throw input_error(
-        fmt::format("{} ranks do not fill {} nodes evenly", *options.world_size, options.nodes));
+    throw input_error(fmt::format("{} ranks do not fill {} nodes evenly", *options.world_size, options.nodes),
+                      fmt::format("Give a number of nodes that divides {}: --nodes {}", *options.world_size,
+                                  largest_divisor(*options.world_size, options.nodes)));
 }
 
 std::string rank_file(const RankOptions& options, const std::string& path, int rank) {

@@ -50,8 +50,9 @@ TEST(RankOptions, RunsRankZeroByDefault) {
 TEST(RankOptions, RanksAndNodesHaveToFitTheWorld) {
   RankOptions beyond = job(8, {8}, 1), uneven = job(8, {}, 3), no_world = job(std::nullopt, {0}, 1);
   EXPECT_THROW(complete(beyond), Error);
-  EXPECT_THROW(complete(uneven), Error);
   EXPECT_THROW(complete(no_world), Error);
+  EXPECT_THAT([&] { complete(uneven); },
+              testing::Throws<Error>(testing::Property(&Error::hint, testing::HasSubstr("--nodes 2"))));
 }
 
 TEST(RankOptions, SetsTheVariablesOfTorchrun) {

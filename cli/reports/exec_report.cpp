@@ -76,7 +76,7 @@ std::string table_of(const ExecReport& report, const Page& page) {
                    {"fits", Align::kLeft},
                    {"time"}});
   for (const GpuProcess& process : report.processes)
-    if (process.problem.empty() && !(process.rank && process.ended)) table.add_row(row_of(process));
+    if (process.problem.empty() && !process.rank) table.add_row(row_of(process));
   if (table.empty()) return {};
   return table.render(page) + "\n" +
          wrap(fmt::format("allocated, reserved, requested: peaks, by torch.cuda.memory_stats of the process. "
@@ -131,6 +131,17 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
   return text;
 }
 
+/// Returns what the failure of the command means for the figures of its ranks.
+std::string failed_ranks(const ExecReport& report) {
+  const GpuProcess& last = report.processes.back();
+  if (report.world_size)
+    return fmt::format("rank {}, the last one that ran, ended with status {}{}", *last.rank,
+                       report.exit_status, last.ended ? ": its figures are those until then" : "");
+  const bool all_ended = std::ranges::all_of(report.processes, &GpuProcess::ended);
+  return fmt::format("the command ended with status {}: the figures of {} are those until then",
+                     report.exit_status, all_ended ? "ranks" : "the other ranks");
+}
+
 /// Returns remarks on a failure of the command; empty if it did not fail.
 std::string remarks_on_failure(const ExecReport& report, const Page& page) {
   if (report.exit_status == 0 || report.processes.empty()) return {};
@@ -140,15 +151,7 @@ std::string remarks_on_failure(const ExecReport& report, const Page& page) {
                                 report.ranks_not_run.size() == 1 ? "rank" : "ranks",
                                 fmt::join(report.ranks_not_run, ", ")),
                     page);
-  if (const std::optional<int> rank = report.processes.back().rank)
-    text += warning(
-        report.world_size
-            ? fmt::format(
-                  "rank {}, the last one that ran, ended with status {}: its figures are those until then",
-                  *rank, report.exit_status)
-            : fmt::format("the command ended with status {}: the figures of ranks are those until then",
-                          report.exit_status),
-        page);
+  if (report.processes.back().rank) text += warning(failed_ranks(report), page);
   if (std::ranges::any_of(report.processes, [](const auto& process) { return !process.value_reads.empty(); }))
     text += warning(
         "if the program failed by values that it read as zeros: --assume balanced-experts gives the choice "

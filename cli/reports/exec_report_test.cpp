@@ -91,6 +91,27 @@ TEST(ExecReport, TheStatusOfALauncherIsNotThatOfARank) {
               HasSubstr("the command ended with status 1: the figures of ranks are those until then"));
 }
 
+TEST(ExecReport, AKilledRankHasNoFiguresAndNoRow) {
+  ExecReport report =
+      report_of({parse_process_report(kRank, "8.json"),
+                 parse_process_report(R"({"pid": 9, "command": ["python3"], "rank": 2})", "9.json")});
+  report.exit_status = 137;
+  const std::string launched = unwrapped(to_text(report, Page{}));
+  EXPECT_THAT(launched, AllOf(HasSubstr("rank 2 has no figures: it was killed"), Not(HasSubstr("python3")),
+                              HasSubstr("the figures of the other ranks are those until then")));
+  report.world_size = 4;
+  const std::string alone = unwrapped(to_text(report, Page{}));
+  EXPECT_THAT(alone, AllOf(HasSubstr("rank 2, the last one that ran, ended with status 137"),
+                           Not(HasSubstr("its figures"))));
+}
+
+TEST(ExecReport, NamesBubblesWhereRanksSendMessages) {
+  ExecReport report = report_of({parse_process_report(kRank, "8.json")});
+  EXPECT_THAT(to_text(report, Page{}), Not(HasSubstr("bubbles")));
+  report.processes.front().collectives.sums.push_back({.name = "receive", .calls = 1});
+  EXPECT_THAT(unwrapped(to_text(report, Page{})), HasSubstr("times leave out the bubbles of pipelines"));
+}
+
 TEST(ExecReport, WarnsOfCollectivesThatDoNotMatch) {
   ExecReport report = report_of({parse_process_report(kRank, "8.json")});
   report.processes.front().collectives.mismatch = "rank 1 calls a, and rank 0 calls b";

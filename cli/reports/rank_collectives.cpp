@@ -14,6 +14,12 @@ namespace {
 // Bytes of a communicator: see estimate_nccl_memory.
 constexpr Bytes kLeastOfCommunicator = 544'000'000, kMostOfCommunicator = 2'000'000'000;
 
+bool receives_messages(const RanksWithCollectives& ranks) {
+  return std::ranges::any_of(ranks, [](const auto& rank) {
+    return std::ranges::find(rank.second->sums, "receive", &CollectiveSum::name) != rank.second->sums.end();
+  });
+}
+
 }  // namespace
 
 RankCollectives parse_collectives(const JsonValue& report) {
@@ -63,6 +69,10 @@ std::string collective_notes(const RanksWithCollectives& ranks) {
       "Bytes of collectives are counted as nccl-tests does. Exposed: time for which the compute stream runs "
       "collectives or waits for them. Times are {}.",
       kTimesAreModelled);
+  if (receives_messages(ranks))
+    notes +=
+        " A message is received as soon as it is asked for, so times leave out the bubbles of pipelines, in "
+        "which a stage waits for others.";
   if (communicators == 0) return notes;
   const NcclMemory nccl = estimate_nccl_memory(communicators);
   return notes + fmt::format(

@@ -186,12 +186,13 @@ class VirtualGpu:
         self._library.offprof_virtual_gpu_let_watchdogs_look()
 
     def exchange_with_peers(
-        self, folder: Path, patience_s: int, call_site: Callable[[], str], signals: int = -1
+        self, folder: Path, rank: int, patience_s: int, call_site: Callable[[], str], signals: int = -1
     ) -> None:
         """Lets the ranks of a job that run at the same time on this machine exchange small values.
 
         Args:
             folder: an existing folder, the same for all ranks of the job.
+            rank: of this process in the job.
             patience_s: seconds for which a rank waits for a value of another. 0: ranks run one after the other, so
                 that they compare their collectives only.
             call_site: returns where the program is, for messages; called on any thread.
@@ -203,7 +204,9 @@ class VirtualGpu:
             ctypes.memmove(text, site, len(site))
 
         self._call_site = _CALL_SITE(write_site)
-        self._library.offprof_virtual_gpu_exchange_with_peers(os.fsencode(folder), patience_s, signals, self._call_site)
+        self._library.offprof_virtual_gpu_exchange_with_peers(
+            os.fsencode(folder), rank, patience_s, signals, self._call_site
+        )
 
     def note_objects(self, are_carried: bool) -> None:
         """Tells that the collectives which this thread calls carry Python objects from now on, or no more.
@@ -335,7 +338,7 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
     library.offprof_virtual_gpu_let_watchdogs_look.restype = None
     library.offprof_virtual_gpu_note_group.argtypes = [text, ctypes.c_int64, number, number, text]
     library.offprof_virtual_gpu_note_group.restype = None
-    library.offprof_virtual_gpu_exchange_with_peers.argtypes = [text, number, number, _CALL_SITE]
+    library.offprof_virtual_gpu_exchange_with_peers.argtypes = [text, number, number, number, _CALL_SITE]
     library.offprof_virtual_gpu_exchange_with_peers.restype = None
     library.offprof_virtual_gpu_note_objects.argtypes = [number]
     library.offprof_virtual_gpu_note_objects.restype = None

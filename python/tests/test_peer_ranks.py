@@ -221,7 +221,8 @@ else:
         OFFPROF_PEER_TIMEOUT="2",
     )
     assert done.status == 1
-    assert re.search(r"rank 0 has waited 2 s for a value of rank 1 in .*program\.py:\d+", done.err)
+    waited = r"rank 0 has waited 2 s for a value of rank 1 in .*program\.py:\d+: .*\(OFFPROF_PEER_TIMEOUT=SECONDS waits"
+    assert re.search(waited, done.err)
     assert "a value of another rank was not received" in done.err
 
 

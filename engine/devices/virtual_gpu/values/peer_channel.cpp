@@ -50,16 +50,15 @@ off_t end_of(off_t begin, const Sizes& sizes) {
 
 }  // namespace
 
-// The first message of each file tells the process that writes it.
-PeerChannel::PeerChannel(std::string folder, const std::string& name, int rank, int ranks,
-                         PeerPatience patience)
-    : prefix_(std::move(folder) + "/" + name),
+// The first message of each file tells the process that writes it, and its rank in the job.
+PeerChannel::PeerChannel(const PeerSettings& settings, const std::string& name, int rank, int ranks)
+    : prefix_(settings.folder + "/" + name),
       rank_(rank),
-      patience_(patience),
+      patience_(settings.patience.value_or(PeerPatience{})),
       own_(
           open(path_of(rank).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, kReadableByOwner)),
       readers_(static_cast<std::size_t>(ranks)) {
-  append({std::to_string(getpid()), {}, {}});
+  append({fmt::format("{} {}", getpid(), settings.rank), {}, {}});
 }
 
 std::string PeerChannel::path_of(int rank) const {
@@ -96,21 +95,29 @@ bool PeerChannel::has_said(int rank, std::size_t number) {
 PeerMessage PeerChannel::hear(int rank, std::size_t number, const std::string& call) {
   const auto value = [&] {
     const std::string of_call = call.empty() ? "" : " in " + call;
-    return fmt::format("a value of rank {}{} (ranks of the communicator)", rank, of_call);
+    return fmt::format("a value of {}{}", name_of(rank), of_call);
   };
   const auto deadline = std::chrono::steady_clock::now() + patience_.time;
   for (int looks = 1; !has_said(rank, number); ++looks) {
     if (looks % kLooksPerProcessCheck == 0 && has_ended(rank) && !has_said(rank, number))
       throw environment_error(
-          fmt::format("rank {} waits for {}, but the process of that rank has ended", rank_, value()));
+          fmt::format("{} waits for {}, but the process of that rank has ended", name_of(rank_), value()));
     if (is_interrupted(patience_.signals))
-      throw environment_error(fmt::format("rank {} was interrupted while it waited for {}", rank_, value()));
+      throw environment_error(
+          fmt::format("{} was interrupted while it waited for {}", name_of(rank_), value()));
     if (std::chrono::steady_clock::now() > deadline)
       throw environment_error(
-          fmt::format("rank {} has waited {} s for {}", rank_, patience_.time.count(), value()));
+          fmt::format("{} has waited {} s for {}: that rank does not call the same, or is late "
+                      "(OFFPROF_PEER_TIMEOUT=SECONDS waits longer)",
+                      name_of(rank_), patience_.time.count(), value()));
     std::this_thread::sleep_for(kBetweenLooks);
   }
   return message_at(readers_.at(static_cast<std::size_t>(rank)), number + 1);
+}
+
+std::string PeerChannel::name_of(int rank) {
+  if (const auto known = peer(rank)) return fmt::format("rank {}", known->rank);
+  return fmt::format("rank {} of the communicator", rank);
 }
 
 bool PeerChannel::read_until(int rank, std::size_t index) {
@@ -151,12 +158,19 @@ PeerMessage PeerChannel::message_at(const Reader& reader, std::size_t index) con
   return message;
 }
 
-bool PeerChannel::has_ended(int rank) {
-  if (!read_until(rank, 0)) return false;
+std::optional<PeerChannel::Peer> PeerChannel::peer(int rank) {
+  if (!read_until(rank, 0)) return std::nullopt;
   const std::string text = message_at(readers_.at(static_cast<std::size_t>(rank)), 0).what;
-  pid_t process = 0;
-  std::from_chars(text.data(), text.data() + text.size(), process);
-  return process > 0 && kill(process, 0) != 0 && errno == ESRCH;
+  Peer peer;
+  const char* const end = text.data() + text.size();
+  const auto process = std::from_chars(text.data(), end, peer.process);
+  if (process.ec == std::errc{} && process.ptr != end) std::from_chars(process.ptr + 1, end, peer.rank);
+  return peer;
+}
+
+bool PeerChannel::has_ended(int rank) {
+  const auto known = peer(rank);
+  return known && known->process > 0 && kill(known->process, 0) != 0 && errno == ESRCH;
 }
 
 }  // namespace offprof

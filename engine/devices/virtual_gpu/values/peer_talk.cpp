@@ -61,7 +61,7 @@ PeerTalk::PeerTalk(PeerSettings settings, std::string key, int rank, int ranks)
       key_(std::move(key)),
       rank_(rank),
       ranks_(ranks),
-      channel_(settings_.folder, file_name(key_), rank, ranks, settings_.patience.value_or(PeerPatience{})),
+      channel_(settings_, file_name(key_), rank, ranks),
       compared_(static_cast<std::size_t>(ranks), 0) {}
 
 void PeerTalk::call(const CollectiveCall& call, const std::string& site, SmallValues& values) {
@@ -139,20 +139,20 @@ void PeerTalk::compare() {
   }
 }
 
-void PeerTalk::refuse_other_call(std::size_t number, int rank, const PeerMessage& theirs) const {
+void PeerTalk::refuse_other_call(std::size_t number, int rank, const PeerMessage& theirs) {
   const PeerMessage& ours = own_.at(number);
   if (ours.what == theirs.what) return;
-  throw input_error(fmt::format(
-      "ranks of a communicator call different collectives: rank {} calls {}{}, and rank {} calls {}{}", rank_,
-      ours.what, at_site(ours.site), rank, theirs.what, at_site(theirs.site)));
+  throw input_error(
+      fmt::format("ranks of a communicator call different collectives: {} calls {}{}, and {} calls {}{}",
+                  channel_.name_of(rank_), ours.what, at_site(ours.site), channel_.name_of(rank), theirs.what,
+                  at_site(theirs.site)));
 }
 
 PeerTalk::Line& PeerTalk::line(int from, int to) {
   Line& found = lines_[{from, to}];
   if (!found.channel)
-    found.channel =
-        std::make_unique<PeerChannel>(settings_.folder, file_name(fmt::format("{} {} {}", key_, from, to)),
-                                      rank_, ranks_, settings_.patience.value_or(PeerPatience{}));
+    found.channel = std::make_unique<PeerChannel>(
+        settings_, file_name(fmt::format("{} {} {}", key_, from, to)), rank_, ranks_);
   return found;
 }
 
@@ -173,13 +173,14 @@ void PeerTalk::receive(const CollectiveCall& call, const std::string& site, Smal
 
 std::vector<char> PeerTalk::hear_sent(const CollectiveCall& call, const std::string& site, int rank,
                                       std::size_t number) {
-  PeerMessage sent = line(rank, rank_).channel->hear(rank, number, describe(call) + at_site(site));
+  PeerChannel& channel = *line(rank, rank_).channel;
+  PeerMessage sent = channel.hear(rank, number, describe(call) + at_site(site));
   CollectiveCall expected = call;
   expected.collective = Collective::kSend;
   if (sent.what != describe(expected))
-    throw input_error(fmt::format("rank {} receives {} bytes of {}{}, but rank {} calls {}{}", rank_,
-                                  call.bytes, name_of(call.type), at_site(site), rank, sent.what,
-                                  at_site(sent.site)));
+    throw input_error(fmt::format("{} receives {} bytes of {}{}, but {} calls {}{}", channel.name_of(rank_),
+                                  call.bytes, name_of(call.type), at_site(site), channel.name_of(rank),
+                                  sent.what, at_site(sent.site)));
   return std::move(sent.values);
 }
 
@@ -192,8 +193,8 @@ PlaceInPart PeerTalk::split(int color, int key) {
     const std::string theirs = channel_.hear(rank, number).what;
     int their_color = 0, their_key = 0;
     if (std::sscanf(theirs.c_str(), "split %d %d", &their_color, &their_key) != 2)
-      throw input_error(
-          fmt::format("rank {} splits a communicator, and rank {} calls {}", rank_, rank, theirs));
+      throw input_error(fmt::format("{} splits a communicator, and {} calls {}", channel_.name_of(rank_),
+                                    channel_.name_of(rank), theirs));
     compared_.at(static_cast<std::size_t>(rank)) = number + 1;
     if (their_color == color) members.emplace_back(their_key, rank);
   }

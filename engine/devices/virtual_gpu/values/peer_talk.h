@@ -1,9 +1,7 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,15 +10,6 @@
 #include "engine/devices/virtual_gpu/values/small_values.h"
 
 namespace offprof {
-
-/// How the ranks of a job exchange small values, or compare their collectives at least.
-struct PeerSettings {
-  std::string folder;  ///< the same for all ranks; exists
-  /// nullopt: the ranks do not run at the same time, so that they compare their collectives only.
-  std::optional<PeerPatience> patience;
-  std::function<std::string()>
-      call_site;  ///< returns where the program is: `train.py:12`; called without locks
-};
 
 /// A rank's place in a part of a communicator.
 struct PlaceInPart {
@@ -73,7 +62,7 @@ class PeerTalk : public std::enable_shared_from_this<PeerTalk> {
                               std::size_t number);
   std::vector<char> hear_all(const CollectiveCall& call, std::size_t number);
   void compare();
-  void refuse_other_call(std::size_t number, int rank, const PeerMessage& theirs) const;
+  void refuse_other_call(std::size_t number, int rank, const PeerMessage& theirs);
 
   PeerSettings settings_;
   std::string key_;

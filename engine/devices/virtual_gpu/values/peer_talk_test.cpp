@@ -23,11 +23,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::ThrowsMessage;
 
+/// Rank in the job of the communicator's rank 0.
+constexpr int kFirstOfJob = 4;
+
 /// Two ranks of a communicator, in one process. `memory` stands for the device's memory of each.
 struct PeerTalkTest : testing::Test {
   std::shared_ptr<PeerTalk> talk_of(int rank, int ranks = 2) {
-    return std::make_shared<PeerTalk>(PeerSettings{folder.path(), PeerPatience{std::chrono::seconds(1)}, {}},
-                                      "key", rank, ranks);
+    return std::make_shared<PeerTalk>(
+        PeerSettings{folder.path(), kFirstOfJob + rank, PeerPatience{std::chrono::seconds(1)}, {}}, "key",
+        rank, ranks);
   }
   CollectiveCall call(Collective collective, int rank, Bytes bytes, int root = 0) {
     char* const own = memory.at(static_cast<std::size_t>(rank)).data();
@@ -105,8 +109,8 @@ TEST_F(PeerTalkTest, CallsThatDoNotMatchAreReportedWithBothPlaces) {
   first->call(call(Collective::kAllReduce, 0, 8), "a.py:1", values[0]);
   EXPECT_THAT(
       [&] { second->call(call(Collective::kAllReduce, 1, 16), "b.py:2", values[1]); },
-      ThrowsMessage<Error>(AllOf(HasSubstr("rank 1 calls all_reduce of 16 bytes of int8 by sum at b.py:2"),
-                                 HasSubstr("rank 0 calls all_reduce of 8 bytes of int8 by sum at a.py:1"))));
+      ThrowsMessage<Error>(AllOf(HasSubstr("rank 5 calls all_reduce of 16 bytes of int8 by sum at b.py:2"),
+                                 HasSubstr("rank 4 calls all_reduce of 8 bytes of int8 by sum at a.py:1"))));
 }
 
 TEST_F(PeerTalkTest, ReductionsThatDoNotMatchAreReported) {
@@ -132,7 +136,7 @@ TEST_F(PeerTalkTest, WaitsForALimitedTime) {
   first->call(call(Collective::kAllReduce, 0, 1), "train.py:3", values[0]);
   EXPECT_THAT(
       [&] { received(0, 1); },
-      ThrowsMessage<Error>(HasSubstr("rank 0 has waited 1 s for a value of rank 1 in all_reduce of 1 bytes "
+      ThrowsMessage<Error>(HasSubstr("rank 4 has waited 1 s for a value of rank 5 in all_reduce of 1 bytes "
                                      "of int8 by sum at train.py:3")));
 }
 
@@ -182,8 +186,11 @@ TEST_F(PeerTalkTest, ASignalEndsTheWait) {
   const unsigned char number = SIGTERM;
   ASSERT_EQ(write(told.get(), &number, 1), 1);
   const PeerPatience patience{std::chrono::seconds(5), come.get()};
-  PeerChannel channel(folder.path(), "signals", 0, 2, patience);
-  EXPECT_THAT([&] { channel.hear(1, 0); }, ThrowsMessage<Error>(HasSubstr("rank 0 was interrupted")));
+  PeerChannel channel({folder.path(), kFirstOfJob, patience, {}}, "signals", 0, 2);
+  EXPECT_THAT(
+      [&] { channel.hear(1, 0); },
+      ThrowsMessage<Error>(HasSubstr("rank 4 was interrupted while it waited for a value of rank 1 of "
+                                     "the communicator")));
 }
 
 }  // namespace
