@@ -96,11 +96,9 @@ auto OffloadStep::scheduled(Call call) {
 SavedId OffloadStep::pack(const at::Tensor& value, const at::Tensor& saved) {
   if (StepListener* const listener = listener_) listener->on_pack_begin();
   const HookScope scope(*this);
-  const OtherStreams others = contents_.other_streams();
-  device_.check_compute_stream(others);
+  device_.check_compute_stream();
   PackRequest request = contents_.describe(value, saved, torch::autograd::get_current_node() != nullptr);
-  if (others != OtherStreams::kNone && request.movability == Movability::kMovable)
-    device_.check_stream_of(value.storage());
+  if (request.movability == Movability::kMovable) device_.check_stream_of(value.storage());
   // DeepSpeed's ZeRO-3 gives a gathered parameter another storage for backward.
   const bool is_gathered_parameter = request.movability == Movability::kParameterGroup && value.is_leaf();
   const SavedId tensor = executor_.hold(value, is_gathered_parameter);
@@ -108,7 +106,8 @@ SavedId OffloadStep::pack(const at::Tensor& value, const at::Tensor& saved) {
   // A recording proves beforehand that no two tensors of different types share an encoded copy.
   if ((guide_.place || guide_.decide) && rule && rule->transform >= 0)
     request.version = contents_.encoded_version(value, request.storage);
-  const PackDecision decision = scheduled([&] { return scheduler_->pack(tensor, asked_of(request), rule); });
+  const PackDecision decision =
+      scheduled([&] { return scheduler_->pack(tensor, asked_of(request, value), rule); });
   if (decision.copy >= 0) {
     check_shared_type(executor_.held(tensor).shell, executor_.copies()[decision.copy]);
     executor_.hand_over(tensor, decision.copy);
@@ -119,10 +118,11 @@ SavedId OffloadStep::pack(const at::Tensor& value, const at::Tensor& saved) {
 }
 
 /// Returns the request that the scheduler gets: see StepGuide::moves_inputs.
-PackRequest OffloadStep::asked_of(PackRequest request) const {
+PackRequest OffloadStep::asked_of(PackRequest request, const at::Tensor& value) const {
   const bool is_input =
       request.movability == Movability::kInput && contents_.is_made_in_step(request.storage);
-  if (guide_.moves_inputs && is_input) request.movability = Movability::kMovable;
+  if (guide_.moves_inputs && is_input && !device_.is_of_other_stream(value.storage()))
+    request.movability = Movability::kMovable;
   return request;
 }
 

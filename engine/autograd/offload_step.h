@@ -108,7 +108,7 @@ class OffloadStep final {
 
   template <typename Call>
   auto scheduled(Call call);
-  PackRequest asked_of(PackRequest request) const;
+  PackRequest asked_of(PackRequest request, const at::Tensor& value) const;
   RuledPlacement rule_for(SavedId tensor, const at::Tensor& value, const PackRequest& request) const;
   void add_to_ledger(const PackDecision& decision, Bytes bytes);
   void ask_scheduler_for(SavedId tensor, const Shell& shell);

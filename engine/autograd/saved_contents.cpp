@@ -77,11 +77,6 @@ PackRequest SavedContents::describe(const at::Tensor& value, const at::Tensor& s
   return request;
 }
 
-OtherStreams SavedContents::other_streams() const {
-  const bool gathers = residents_->gathers_parameters && residents_->gathers_parameters();
-  return gathers ? OtherStreams::kOfParameters : OtherStreams::kNone;
-}
-
 std::uint32_t SavedContents::encoded_version(const at::Tensor& value, AllocationId allocation) {
   return version(value, allocation, value.scalar_type());
 }

@@ -32,8 +32,6 @@ class SavedContents {
   /// type. It differs from all versions for other types: such a copy cannot serve a tensor of another type.
   std::uint32_t encoded_version(const at::Tensor& value, AllocationId allocation);
 
-  /// Returns the streams that the program uses beside the compute stream, as far as it is known now.
-  OtherStreams other_streams() const;
   /// Returns true if the storage is an activation or an input that was made in the step.
   bool is_made_in_step(AllocationId allocation) const { return allocation >= first_allocation_; }
 

@@ -13,12 +13,6 @@
 
 namespace offprof {
 
-/// Streams that a program uses beside the one that its model computes on.
-enum class OtherStreams : std::uint8_t {
-  kNone,
-  kOfParameters,  ///< they gather parameters and reduce gradients (FSDP), and use no saved tensor
-};
-
 /// The stream that the model computes on, and its clock.
 class ComputeStream {
  public:
@@ -29,14 +23,19 @@ class ComputeStream {
 
   virtual ~ComputeStream() = default;
 
-  /// Throws Error (input) if the model computes on another stream than the one that copies are ordered with:
-  /// if the calling thread does so now, or if memory was allocated for another stream before and `others`
-  /// does not allow that.
-  virtual void check_compute_stream(OtherStreams others) { (void)others; }
-  /// Throws Error (input) if the storage's memory belongs to another stream than the compute stream: it could
-  /// be used again before a copy of it has ended.
+  /// Throws Error (input) if the calling thread computes on another stream than the one that copies are
+  /// ordered with.
+  virtual void check_compute_stream() {}
+  /// Returns true if the storage's memory belongs to another stream: it could be used again before a copy of
+  /// it has ended. Batches that a stream of their own loads, and gathered parameters (FSDP), have such
+  /// memory.
+  virtual bool is_of_other_stream(const c10::Storage& storage) const {
+    (void)storage;
+    return false;
+  }
+  /// Throws Error (input) if the storage is of another stream.
   virtual void check_stream_of(const c10::Storage& storage) { (void)storage; }
-  /// Returns the Error that these two threw last since the last call, if any. See
+  /// Returns the Error that these threw last since the last call, if any. See
   /// take_host_refusal.
   virtual std::optional<Error> take_stream_refusal() { return std::nullopt; }
 

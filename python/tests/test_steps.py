@@ -41,6 +41,25 @@ EVALUATION = """if step % 4 == 0:
 CHECKPOINTS = """if step % 5 == 0:
         with tempfile.TemporaryFile() as file:
             torch.save([model.state_dict(), optimizer.state_dict()], file)"""
+# Loads each batch on a stream of its own, while the step before runs, as timm's and apex's loaders do.
+PREFETCHING = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+stream = torch.cuda.Stream()
+def load():
+    with torch.cuda.stream(stream):
+        return torch.randn(4096, 64).pin_memory().cuda(non_blocking=True)
+loaded = load()
+for _ in range(20):
+    torch.cuda.current_stream().wait_stream(stream)
+    batch, loaded = loaded, None
+    batch.record_stream(torch.cuda.current_stream())
+    loaded = load()
+    model(batch).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 VARYING_LENGTHS = "[16, 32, 48, 32][step % 4]"
 
 MOST_STEPS = 15
@@ -107,6 +126,18 @@ def test_a_step_that_does_more_without_memory_is_not_measured(
     assert report["script"]["skipped_steps"] > 0
     replayed = report_of("simulate", "t.json", "--policy", policy)
     assert report["measured"]["step_time_ns"] == replayed["predicted"]["step_time_ns"]
+
+
+def test_batches_that_a_stream_of_its_own_loads_are_recorded(report_of: Report, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PREFETCHING)
+    device = ("--device", "virtual:h200")
+    kept = report_of("run", "train.py", *device, "-o", "t.json")
+    offloaded = report_of("run", "train.py", *device, "--policy", "offload")
+    assert kept["inexact"] == offloaded["inexact"] == []
+    predicted = report_of("simulate", "t.json", "--policy", "offload")["predicted"]
+    for figure in ("device_peak_bytes", "device_reserved_peak_bytes", "host_peak_bytes", "step_time_ns"):
+        assert predicted[figure] == offloaded["measured"][figure]
+    assert predicted["d2h_bytes"] > 0
 
 
 def test_tensors_that_share_memory_with_data_workers_do_not_tell_steps_apart(

@@ -378,26 +378,20 @@ TEST_F(CudaEdge, RefusesTensorsComputedOnAnotherStream) {
   EXPECT_THAT(message_of([&] { offloaded->pack(saved); }), HasSubstr("a CUDA stream of its own"));
 }
 
-TEST_F(CudaEdge, StreamsOfParametersAreAllowed) {
+TEST_F(CudaEdge, MemoryOfAnotherStreamIsAllowedWhereItStays) {
   open(0);
-  auto residents = std::make_shared<Residents>();
-  residents->gathers_parameters = [] { return true; };
-  OffloadStep offloaded(device(), preset_policy("offload"), StepGuide(), residents, nullptr);
-  at::Tensor gathered;
-  {
+  const auto batch_of_another_stream = [&] {
     const c10::StreamGuard on_another(other_stream());
-    gathered = tensor();
-  }
+    return tensor();
+  };
+  StepGuide moving;
+  moving.moves_inputs = true;
+  OffloadStep offloaded(device(), preset_policy("offload"), moving, std::make_shared<Residents>(), nullptr);
+  const at::Tensor batch = batch_of_another_stream();
   EXPECT_NO_THROW(offloaded.pack(tensor()));
-  EXPECT_THAT(message_of([&] { offloaded.pack(gathered); }), HasSubstr("a CUDA stream of its own"));
-}
-
-TEST_F(CudaEdge, ItsOwnCopyStreamsAreAllowed) {
-  open(0);
-  const HostMemory host(device(), kBytes);
-  device().copy_out_densely(CopyQueue::kD2h, tensor().view({2, -1}).t(), host.get(), 0);
-  device().synchronize();
-  EXPECT_NO_THROW(device().check_compute_stream(OtherStreams::kNone));
+  offloaded.add_inputs({&batch, 1});
+  EXPECT_NO_THROW(offloaded.pack(batch));
+  EXPECT_EQ(offloaded.d2h_bytes(), tensor().nbytes());
 }
 
 TEST_F(CudaEdge, RefusesBlockingLaunches) {

@@ -43,7 +43,10 @@ class DeviceWrapper : public Device {
   Bytes trim_host() override { return inner_.trim_host(); }
   std::optional<Error> take_host_refusal() override { return inner_.take_host_refusal(); }
 
-  void check_compute_stream(OtherStreams others) override { inner_.check_compute_stream(others); }
+  void check_compute_stream() override { inner_.check_compute_stream(); }
+  bool is_of_other_stream(const c10::Storage& storage) const override {
+    return inner_.is_of_other_stream(storage);
+  }
   void check_stream_of(const c10::Storage& storage) override { inner_.check_stream_of(storage); }
   std::optional<Error> take_stream_refusal() override { return inner_.take_stream_refusal(); }
 

@@ -187,13 +187,16 @@ std::vector<std::string> CudaDevice::take_notes() {
 
 /// Offloaded tensors are copied, dropped and reloaded in the order of the default stream. Another stream that
 /// uses them is not ordered with it, and would read whatever is there at that time.
-void CudaDevice::check_compute_stream(OtherStreams others) {
-  const cudaStream_t current = c10::cuda::getCurrentCUDAStream(index_).stream();
-  if (current != compute_ || (others == OtherStreams::kNone && books_.saw_other_stream())) refuse_streams();
+void CudaDevice::check_compute_stream() {
+  if (c10::cuda::getCurrentCUDAStream(index_).stream() != compute_) refuse_streams();
+}
+
+bool CudaDevice::is_of_other_stream(const c10::Storage& storage) const {
+  return books_.saw_other_stream() && books_.stream_of(storage) >= kFirstOtherStream;
 }
 
 void CudaDevice::check_stream_of(const c10::Storage& storage) {
-  if (books_.stream_of(storage) >= kFirstOtherStream) refuse_streams();
+  if (is_of_other_stream(storage)) refuse_streams();
 }
 
 void CudaDevice::refuse_streams() {

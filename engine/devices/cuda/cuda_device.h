@@ -70,7 +70,8 @@ class CudaDevice : public Device {
   Bytes trim_host() override;
   std::optional<Error> take_host_refusal() override { return std::exchange(host_refusal_, std::nullopt); }
   std::vector<std::string> take_notes() override;
-  void check_compute_stream(OtherStreams others) override;
+  void check_compute_stream() override;
+  bool is_of_other_stream(const c10::Storage& storage) const override;
   void check_stream_of(const c10::Storage& storage) override;
   std::optional<Error> take_stream_refusal() override { return std::exchange(stream_refusal_, std::nullopt); }
 
