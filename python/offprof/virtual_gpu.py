@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import InputError, UnavailableError
+from .moves_to_host import tell_moves
 from .torch_check import check_torch
 from .torch_compile import adapt_torch_compile
 
@@ -114,6 +115,7 @@ class VirtualGpu:
         self._library = library
         self._libraries = libraries
         self._observer: ctypes.CDLL | None = None
+        self._is_observed = False
         self._notes: list[str] = []
         self._call_site: Any = None  # the library calls it as long as the process lives
 
@@ -145,22 +147,34 @@ class VirtualGpu:
 
         Raises UnavailableError if the library is missing or was built for another torch.
         """
-        path = self._libraries.parent / _OBSERVER
-        try:
-            observer = ctypes.CDLL(str(path))
-        except OSError as error:
-            raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
-        observer.offprof_value_reads_of_process.restype = ctypes.c_char_p
-        if observer.offprof_observe_process() != 0:
+        if self._open_observer().offprof_observe_process() != 0:
             raise UnavailableError("the virtual GPU was not opened in this process")
-        self._observer = observer
+        self._is_observed = True
 
     def value_reads(self) -> tuple[str, ...]:
         """Returns the operators, since observe_operators, that read values back from the device: zeros."""
-        if self._observer is None:
+        if not self._is_observed:
             return ()
-        names: bytes = self._observer.offprof_value_reads_of_process()
+        names: bytes = self._open_observer().offprof_value_reads_of_process()
         return tuple(names.decode().split())
+
+    def note_moves(self, are_moves: bool) -> None:
+        """Tells that what this thread copies to the host from now on is moved there and not read, or no more.
+
+        Calls nest. Raises UnavailableError as observe_operators does.
+        """
+        self._open_observer().offprof_note_moves(int(are_moves))
+
+    def _open_observer(self) -> ctypes.CDLL:
+        """Returns the library that observes operators. Call it after the import of torch."""
+        if self._observer is None:
+            path = self._libraries.parent / _OBSERVER
+            try:
+                self._observer = ctypes.CDLL(str(path))
+            except OSError as error:
+                raise UnavailableError(f"cannot open {path}: {error}", _BUILD_AGAIN) from error
+            self._observer.offprof_value_reads_of_process.restype = ctypes.c_char_p
+        return self._observer
 
     def device(self) -> int:
         """Returns the number of the device that the process uses: the first one that it allocated memory on."""
@@ -308,6 +322,7 @@ def open_virtual_gpu(
         gpu.note("experts are assumed to get equally many tokens (--assume balanced-experts)")
     separate_caches(gpu.state().profile)
     adapt_torch_compile(gpu.note)
+    tell_moves(gpu.note_moves)
     os.environ["TRITON_LIBCUDA_PATH"] = str(folder)  # Triton links its launchers with libcuda.so.1
     # These devices, also where NVIDIA's management library counts real ones.
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(devices)))

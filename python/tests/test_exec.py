@@ -488,3 +488,22 @@ def test_times_follow_the_operators(execute: Exec) -> None:
 def test_reports_values_that_were_read_back(execute: Exec) -> None:
     done = execute(script="import torch\ntorch.randn(3, device='cuda').nonzero()\n")
     assert done.process["value_reads"] == ["aten::nonzero"]
+
+
+def test_what_moves_to_the_host_is_not_read(execute: Exec) -> None:
+    done = execute(
+        script="""
+        import torch
+
+        weight = torch.randn(8, 8, device="cuda", requires_grad=True)
+        for pin_memory in (False, True):
+            with torch.autograd.graph.save_on_cpu(pin_memory=pin_memory):
+                loss = (weight * weight).sum()
+            loss.backward()
+        with torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.cpu(), lambda saved: saved.cuda()):
+            weight.square().sum().backward()
+        """
+    )
+    assert done.process["value_reads"] == []
+    read = execute(script="import torch\ntorch.randn(3, device='cuda').cpu()\n")
+    assert read.process["value_reads"] == ["aten::copy_"]

@@ -117,4 +117,9 @@ OFFPROF_EXPORT const char* offprof_value_reads_of_process() {
   return text.c_str();
 }
 
+// See note_moves.
+OFFPROF_EXPORT void offprof_note_moves(int are_moves) {
+  offprof::note_moves(are_moves != 0);
+}
+
 }  // extern "C"

@@ -20,6 +20,7 @@ namespace {
 
 /// Current observer. at::RecordFunction calls plain functions, which find the observer here.
 OpObserver* active_observer = nullptr;
+thread_local int open_moves = 0;  // see note_moves
 
 constexpr std::array<std::string_view, 2> kReadsValues = {"aten::_local_scalar_dense", "aten::equal"};
 
@@ -140,8 +141,12 @@ OpCall describe_call(const at::RecordFunction& op) {
 bool reads_back(const at::RecordFunction& op) {
   const auto inputs = op.inputs();
   if (inputs.size() >= 2 && std::string_view(op.name()) == "aten::copy_")
-    return is_tensor_on(at::kCPU, inputs[0]) && is_tensor_on(at::kCUDA, inputs[1]);
+    return open_moves == 0 && is_tensor_on(at::kCPU, inputs[0]) && is_tensor_on(at::kCUDA, inputs[1]);
   return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) && contains(kReadsValues, op.name());
+}
+
+void note_moves(bool are_moves) {
+  open_moves += are_moves ? 1 : -1;
 }
 
 bool has_shape_by_values(const at::RecordFunction& op) {

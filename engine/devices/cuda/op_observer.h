@@ -21,8 +21,12 @@ namespace offprof {
 OpCall describe_call(const at::RecordFunction& op);
 
 /// Returns true if the host reads the operator's result from the device, or if the operator copies from the
-/// device. The engine's own copies are no operators.
+/// device, unless the thread moves data. The engine's own copies are no operators.
 bool reads_back(const at::RecordFunction& op);
+
+/// From now on, what this thread copies to the host is moved there, to be used on the device later or by an
+/// optimizer on the CPU, and not read; or no more. Calls nest.
+void note_moves(bool are_moves);
 
 /// Returns true if values on the device decide the shape of the operator's result, as for `aten::nonzero`.
 bool has_shape_by_values(const at::RecordFunction& op);
