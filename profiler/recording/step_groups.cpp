@@ -30,6 +30,17 @@ std::pair<std::int64_t, Bytes> saved_on_device(const RecordedPass& pass) {
   return sum;
 }
 
+/// Allocations of more bytes come from segments for a few of them, which later steps find in the cache.
+constexpr Bytes kLargestSmallBlock = kMiB;
+
+/// Returns the sizes of the pass's large allocations.
+std::set<Bytes> large_blocks(const RecordedPass& pass) {
+  std::set<Bytes> sizes;
+  for (const RawEvent& event : pass.events)
+    if (event.kind == RawKind::kAlloc && event.value > kLargestSmallBlock) sizes.insert(event.value);
+  return sizes;
+}
+
 }  // namespace
 
 ShapeChoice parse_shape(const std::string& text) {
@@ -55,6 +66,7 @@ void StepGroups::add(StepResult step) {
     group->about.saved_tensors = static_cast<std::int64_t>(step.recording.saved.size());
     group->about.peak_bytes = peak_of(step.recording);
     group->saved_on_device = saved_on_device(step.recording);
+    group->large_blocks = large_blocks(step.recording);
   }
   ++group->about.steps;
   if (std::ssize(group->steps) < wanted_) group->steps.push_back(std::move(step));
@@ -94,8 +106,13 @@ std::vector<StepGroup> StepGroups::summary() const {
 }
 
 bool StepGroups::differ_in_shapes() const {
-  return std::ranges::adjacent_find(groups_, std::ranges::not_equal_to(), &Group::saved_on_device) !=
-         groups_.end();
+  const auto chosen =
+      std::ranges::find_if(groups_, [](const Group& group) { return group.about.is_recorded; });
+  const auto differs = [&](const Group& group) {
+    return group.saved_on_device != groups_.front().saved_on_device ||
+           (chosen != groups_.end() && !std::ranges::includes(chosen->large_blocks, group.large_blocks));
+  };
+  return std::ranges::any_of(groups_, differs);
 }
 
 }  // namespace offprof

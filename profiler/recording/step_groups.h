@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,14 +36,16 @@ class StepGroups {
   std::int64_t steps() const { return steps_; }
   /// Describes the groups, the most frequent first.
   std::vector<StepGroup> summary() const;
-  /// Returns true if not all steps saved as many tensors of the device with as many bytes. A step in which
-  /// torch.compile compiles also saves tensors without memory.
+  /// Returns true if not all steps saved as many tensors of the device with as many bytes, or if one of
+  /// another kind than the chosen one allocates a large block of a size that the chosen one does not. A step
+  /// in which torch.compile compiles also saves tensors without memory.
   bool differ_in_shapes() const;
 
  private:
   struct Group {
     StepGroup about;
     std::pair<std::int64_t, Bytes> saved_on_device{};  ///< tensors and their bytes
+    std::set<Bytes> large_blocks;                      ///< sizes of allocations: see differ_in_shapes
     std::vector<StepResult> steps;                     ///< the first ones
   };
 

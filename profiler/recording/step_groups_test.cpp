@@ -56,6 +56,25 @@ TEST(StepGroups, TellWhetherTheStepsHaveOtherShapes) {
   EXPECT_FALSE(groups_of({}, {96, 96}).differ_in_shapes());
 }
 
+TEST(StepGroups, AnEvaluationHasOtherShapesIfItsLargeBlocksAreOthers) {
+  const auto groups_with = [](Bytes of_evaluation) {
+    StepGroups groups({}, kWanted);
+    PassSketch evaluating;
+    evaluating.phase("forward").op_begin("aten::mm").alloc(9, of_evaluation).free(9).op_end();
+    evaluating.op_begin("aten::relu").alloc(1, 4 * kMiB).pack(1, -1).op_end();
+    evaluating.phase("backward").unpack(0).node_end().release(0).free(1).backward_end();
+    StepResult step;
+    step.recording = evaluating.finish();
+    groups.add(std::move(step));
+    for (int i = 0; i < kWanted; ++i) groups.add(step_of(4 * kMiB));
+    EXPECT_TRUE(groups.choose());
+    return groups;
+  };
+  EXPECT_TRUE(groups_with(8 * kMiB).differ_in_shapes());
+  EXPECT_FALSE(groups_with(4 * kMiB).differ_in_shapes());
+  EXPECT_FALSE(groups_with(512).differ_in_shapes());
+}
+
 TEST(StepGroups, AStepThatCompilesHasNoOtherShape) {
   StepGroups groups = groups_of({}, {96});
   StepResult compiling = step_of(96);

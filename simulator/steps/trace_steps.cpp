@@ -64,7 +64,7 @@ std::string outliving_tensors(const StepProgram& program) {
 constexpr const char* kOtherShapes =
     "predicted allocated and reserved memory may be inexact: the program also makes steps of other shapes, "
     "and the blocks that PyTorch's allocator has kept from them are not known. The other figures are those "
-    "of the recorded shape";
+    "of the recorded shape, where nothing of another one is left when the step begins, such as its batch";
 
 }  // namespace
 

@@ -41,7 +41,7 @@ std::string describe(const CollectiveCall& call) {
                                                       call.bytes, name_of(call.type));
   if (reduces(call.collective)) text += fmt::format(" by {}", name_of(call.reduction));
   if (call.collective == Collective::kBroadcast || call.collective == Collective::kReduce)
-    text += fmt::format(" with root {}", call.root);
+    text += fmt::format(" with root {} of the communicator", call.root);
   return text;
 }
 
