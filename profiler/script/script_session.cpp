@@ -185,9 +185,8 @@ void ScriptSession::skip_step() {
   if (++skipped_in_a_row_ < request_.patience_steps) return;
   throw input_error(
       fmt::format("none of the last {} steps was like those that were recorded", skipped_in_a_row_),
-      "If the program has changed for good, as when it unfreezes layers, begin to record after that: "
-      "--warmup N; "
-      "if its steps differ, record the largest: --shape largest; or allow more steps: --patience N");
+      "If the program has changed for good, as when it unfreezes layers, record later: --warmup N; if its "
+      "steps differ, record the largest: --shape largest; or allow more steps: --patience N");
 }
 
 /// Notes the size of the model. Throws Error (input) if none of its parameters is on the device, unless FSDP2
