@@ -134,8 +134,7 @@ class ExportCommand : public Subcommand {
     if (!output_.empty()) check_writable(output_);
     const PolicyFile file = load_policy(subject_);
     const Trace trace = read_trace(trace_path_);
-    refuse_foreign_plan(file.policy, file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings),
-                        shell_word(trace_path_));
+    refuse_foreign_plan(file.policy, file.planned_step(), planned_step_of(trace), shell_word(trace_path_));
     if (records_) check_can_record(trace);
     const TraceSteps steps(trace);
     ExportReport report = make_report(file, trace, steps);

@@ -158,9 +158,8 @@ class SimulateCommand : public Subcommand {
     const std::vector<std::string> lost_records = refuse_lost_records(trace, trace_path_, force_);
     std::vector<std::string> fallback_notes;
     const Policy policy =
-        policy_for_run(file.policy, file.fallback ? std::optional(file.fallback->policy) : std::nullopt,
-                       file.trace_fingerprint, fingerprint_of_run(trace.model, trace.settings),
-                       shell_word(trace_path_), fallback_notes);
+        policy_for_step(file.policy, file.fallback ? std::optional(file.fallback->policy) : std::nullopt,
+                        file.planned_step(), planned_step_of(trace), shell_word(trace_path_), fallback_notes);
     if (!output_.empty()) check_writable(output_);
     if (!commands_path_.empty()) check_writable(commands_path_);
     std::optional<MemoryCapacity> assumed;

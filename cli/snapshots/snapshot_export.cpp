@@ -22,8 +22,8 @@ SnapshotExport export_snapshot(const std::string& trace_path, const std::optiona
                       "Name a file: -o snapshot.pickle");
   const Trace trace = read_trace(trace_path);
   if (policy)
-    refuse_foreign_plan(policy->policy, policy->trace_fingerprint,
-                        fingerprint_of_run(trace.model, trace.settings), shell_word(trace_path));
+    refuse_foreign_plan(policy->policy, policy->planned_step(), planned_step_of(trace),
+                        shell_word(trace_path));
   const Policy& used = policy ? policy->policy : trace.policy;
   const TraceSteps steps(trace);
   const StepProgram& program = steps.program(used);

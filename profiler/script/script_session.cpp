@@ -4,19 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <string_view>
 #include <utility>
 
-#include "engine/scheduler/placement_rules.h"
 #include "profiler/stages/measure_policy.h"
 #include "profiler/stages/record_run.h"
 #include "profiler/stages/step_error.h"
-#include "traces/analysis/fingerprint.h"
 #include "traces/base/check.h"
 #include "traces/base/error.h"
-#include "traces/format/policy_io.h"
 
 namespace offprof {
 namespace {
@@ -42,12 +38,8 @@ Error too_many_groups(const StepGroups& groups) {
                      "steps: --patience N");
 }
 
-/// A plan may give way to its fallback after the recording. Adds what that needs to be recorded.
-ScriptRequest with_needs_of_fallback(ScriptRequest request) {
-  RunRequest& run = request.run;
-  if (run.policy_saved_fingerprint.empty() || !run.fallback) return request;
-  std::ranges::copy(transforms_in(run.fallback->rules), std::back_inserter(run.transforms));
-  if (recomputes(*run.fallback)) run.transforms.emplace_back("recompute");
+ScriptRequest complete(ScriptRequest request) {
+  request.run = with_needs_of_fallback(std::move(request.run));
   return request;
 }
 
@@ -55,7 +47,7 @@ ScriptRequest with_needs_of_fallback(ScriptRequest request) {
 
 ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress progress, StepTracing* tracing,
                              CodeLocator locate)
-    : request_(with_needs_of_fallback(std::move(request))),
+    : request_(complete(std::move(request))),
       device_(device),
       progress_([this, report = std::move(progress)](const std::string& what) {
         report(fmt::format("{}: at most {} steps left", what, steps_left()));
@@ -83,22 +75,9 @@ ScriptSession::ScriptSession(ScriptRequest request, Device& device, Progress pro
   trace.model.fingerprint = request_.fingerprint;
   trace.environment = environment_of(request_.run, device_);
   trace.gradients = "not applicable";
-  request_.run.policy_saved_fingerprint.empty() ? choose_policy() : use_policy(request_.run.policy);
+  trace.policy = request_.run.policy = policy_beforehand(request_.run, trace);
+  require_disk(trace.policy, device_);
   forget_refusals(device_);
-}
-
-void ScriptSession::use_policy(Policy policy) {
-  result_.trace.policy = request_.run.policy = std::move(policy);
-  require_disk(result_.trace.policy, device_);
-}
-
-/// Takes the fallback for a plan that was made for another run, or throws Error (input).
-void ScriptSession::choose_policy() {
-  const RunRequest& run = request_.run;
-  Trace& trace = result_.trace;
-  use_policy(policy_for_run(run.policy, run.fallback, run.policy_made_for,
-                            fingerprint_of_run(trace.model, trace.settings), /*trace_of_run=*/"",
-                            trace.notes));
 }
 
 StepScript<void> ScriptSession::profile() {
@@ -106,8 +85,7 @@ StepScript<void> ScriptSession::profile() {
   const auto transforms = transforms_of(run);
   StepGuide guide =
       co_await record_run(source_, run, transforms, /*offloads_parameters=*/false, result_.trace);
-  // An edited script may make the same step: a plan is for the tensors that it saves.
-  if (fingerprint_of_saved(result_.trace.program.saved) != run.policy_saved_fingerprint) choose_policy();
+  request_.run.policy = result_.trace.policy;
   PolicySteps& steps = policy_steps_.emplace(source_, result_.trace, std::move(guide), transforms);
   is_recorded_ = true;
   device_.take_out_of_memory();

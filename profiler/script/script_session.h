@@ -101,8 +101,6 @@ class ScriptSession {
   std::int64_t steps_left() const { return most_steps_ - taken_; }
 
  private:
-  void use_policy(Policy policy);
-  void choose_policy();
   StepScript<void> profile();
   void note_program(const ProgramTensors& tensors);
   OffloadStep* current_step() const;

@@ -11,6 +11,7 @@ namespace offprof {
 
 std::unique_ptr<Job> prepare_job(RunRequest request, Device& device, const Progress& progress,
                                  StepTracing* tracing) {
+  request = with_needs_of_fallback(std::move(request));
   auto transforms = transforms_of(request);
   auto loaded = load_for(request, device, progress);
   Trace& trace = loaded->trace;

@@ -26,7 +26,7 @@ class Job {
   Job(StepSource source, std::unique_ptr<LoadedModel> loaded, std::unique_ptr<Trainer> trainer,
       StepGuide recorded, std::vector<std::shared_ptr<const Transform>> transforms);
 
-  /// Returns the model, its environment, the policy to run (policy_for_run) and the step program, without
+  /// Returns the model, its environment, the policy to run and the step program, without
   /// measured steps.
   const Trace& trace() const { return loaded_->trace; }
 

@@ -17,10 +17,8 @@
 #include "engine/slices/microbatches.h"
 #include "profiler/stages/measure_policy.h"
 #include "profiler/stages/record_run.h"
-#include "traces/analysis/fingerprint.h"
 #include "traces/base/check.h"
 #include "traces/base/error.h"
-#include "traces/format/policy_io.h"
 
 namespace offprof {
 namespace {
@@ -61,9 +59,7 @@ class Loader {
     choose_checkpointed();
     cut_into_slices();
     trace_.model = model_.info;
-    trace_.policy =
-        policy_for_run(request_.policy, request_.fallback, request_.policy_made_for,
-                       fingerprint_of_run(trace_.model, trace_.settings), /*trace_of_run=*/"", trace_.notes);
+    trace_.policy = policy_beforehand(request_, trace_);
     note_environment();
     if (used_before) trace_.environment.beside_allocator = {*used_before, *used_before, *used_before};
   }

@@ -12,6 +12,9 @@
 #include "engine/transforms/transform_table.h"
 #include "profiler/calibration/transform_profiles.h"
 #include "profiler/stages/calibrate_times.h"
+#include "traces/analysis/fingerprint.h"
+#include "traces/base/error.h"
+#include "traces/format/policy_io.h"
 
 namespace offprof {
 namespace {
@@ -34,7 +37,25 @@ void check_rules(const Policy& policy, Trace& trace) {
   trace.notes.insert(trace.notes.end(), placements.warnings.begin(), placements.warnings.end());
 }
 
+Policy policy_for(const RunRequest& request, const PlannedStep& step, std::vector<std::string>& notes) {
+  return policy_for_step(request.policy, request.fallback,
+                         {request.policy_made_for, request.policy_saved_fingerprint}, step,
+                         /*trace_of_run=*/"", notes);
+}
+
 }  // namespace
+
+RunRequest with_needs_of_fallback(RunRequest request) {
+  if (request.policy_saved_fingerprint.empty() || !request.fallback) return request;
+  std::ranges::copy(transforms_in(request.fallback->rules), std::back_inserter(request.transforms));
+  if (recomputes(*request.fallback)) request.transforms.emplace_back(kRecompute);
+  return request;
+}
+
+Policy policy_beforehand(const RunRequest& request, Trace& trace) {
+  if (!request.policy_saved_fingerprint.empty()) return request.policy;
+  return policy_for(request, {fingerprint_of_run(trace.model, trace.settings)}, trace.notes);
+}
 
 bool asks_for_recomputations(const RunRequest& request) {
   return recomputes(request.policy) || std::ranges::any_of(request.transforms, [](const std::string& asked) {
@@ -94,7 +115,9 @@ StepScript<StepGuide> record_run(const StepSource& source, const RunRequest& req
   trace.step_size = recorded.step_size;
   trace.program = std::move(recorded.program);
   trace.dense_program = std::move(recorded.dense_program);
-  check_rules(request.policy, trace);
+  trace.policy = policy_for(request, planned_step_of(trace), trace.notes);
+  require_disk(trace.policy, source.device);
+  check_rules(trace.policy, trace);
   co_return std::move(recorded.guide);
 }
 

@@ -11,6 +11,14 @@
 
 namespace offprof {
 
+/// Adds to the request what its fallback needs, since a plan may give way to it only after the recording.
+RunRequest with_needs_of_fallback(RunRequest request);
+
+/// Returns the request's policy, or its fallback if it has a plan of which is known before the recording that
+/// it was made for another run than `trace`: one that names the saved tensors it numbers is judged by these.
+/// Adds notes to `trace`. Throws Error (input) as policy_for_step does.
+Policy policy_beforehand(const RunRequest& request, Trace& trace);
+
 /// Returns the transforms that the request names, in its rules and beside them, each once.
 std::vector<std::shared_ptr<const Transform>> transforms_of(const RunRequest& request);
 
@@ -24,9 +32,10 @@ Environment environment_of(const RunRequest& request, const Device& device);
 void require_disk(const Policy& policy, Device& device);
 
 /// Records and calibrates the steps of `source`, whose warm-up is over, and stores the step program, the
-/// link, the calibration and the costs of `transforms` in `trace`. Returns the guide of the program. All
-/// arguments must outlive the script. `offloads_parameters`: steps load parameters from elsewhere. Throws
-/// Error (input) if the steps are not alike, or if the rules of the request's policy do not fit them.
+/// link, the calibration, the costs of `transforms` and the policy for the recorded step in `trace`. Returns
+/// the guide of the program. All arguments must outlive the script. `offloads_parameters`: steps load
+/// parameters from elsewhere. Throws Error (input) if the steps are not alike, or if the request's policy
+/// does not fit them.
 StepScript<StepGuide> record_run(const StepSource& source, const RunRequest& request,
                                  const std::vector<std::shared_ptr<const Transform>>& transforms,
                                  bool offloads_parameters, Trace& trace);

@@ -321,7 +321,10 @@ def test_a_plan_outlives_edits_that_leave_the_step_as_it_is(
     without_fallback = {**json.loads(path.read_text()), "fallback": None}
     path.write_text(json.dumps({key: value for key, value in without_fallback.items() if value is not None}))
     end = offprof("run", other, *device, "--policy", "policy.json")
-    assert (end.returncode, "names tensors of a run with other model" in " ".join(end.stderr.split())) == (2, True)
+    assert (end.returncode, "names tensors of a run with other saved tensors" in " ".join(end.stderr.split())) == (
+        2,
+        True,
+    )
     rule = {"op": "*relu*", "placement": "recompute"}
     fallback = {"policy": {"name": "by rules", "threshold_bytes": 0, "rules": [rule]}}
     path.write_text(json.dumps({**json.loads(path.read_text()), "fallback": fallback}))

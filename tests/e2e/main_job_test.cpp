@@ -62,6 +62,28 @@ TEST_F(MainJob, TheTunedPolicyMeasuresTunesPrediction) {
       true);
 }
 
+TEST_F(MainJob, APlanOutlivesANewExportOfTheModel) {
+  const auto mlp = [&](const std::string& seed, const std::string& width) {
+    const std::string path = folder_ / ("mlp" + seed + ".pt");
+    EXPECT_EQ(run_program({"zoo", "make", "mlp", "--seed", seed, "--width", width, "-o", path}).status, 0);
+    return path;
+  };
+  const std::string plan = folder_ / "plan.json";
+  report({"run", mlp("0", "64"), "--steps", "1", "-o", folder_ / "trace.json"});
+  report({"tune", folder_ / "trace.json", "-o", plan});
+  json file = json::parse(content(plan));
+  file["policy"] = {{"name", "plan"}, {"threshold_bytes", 0}, {"tensors", {1}}};
+  file.erase("fallback");
+  std::ofstream(plan) << file;
+  const json measured = report({"run", mlp("1", "64"), "--steps", "1", "--policy", plan});
+  EXPECT_EQ(measured["policy"]["tensors"], json({1}));
+  EXPECT_THAT(measured["inexact"], IsEmpty());
+
+  const Ended refused = run_program({"run", mlp("2", "32"), "--steps", "1", "--policy", plan});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("of a run with other saved tensors"));
+}
+
 TEST_F(MainJob, ASimulationIssuesTheSameCommandsAsTheRun) {
   for (const std::vector<std::string>& policy :
        {std::vector<std::string>{"--policy", "trl"},

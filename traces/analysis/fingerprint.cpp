@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/base/error.h"
+#include "traces/format/policy_io.h"
 
 namespace offprof {
 namespace {
@@ -60,6 +61,10 @@ std::string fingerprint_of_saved(std::span<const SavedTensor> saved) {
     hash =
         hash_on(hash, fmt::format("{}[{}]\n", tensor.layout->dtype, fmt::join(tensor.layout->sizes, ", ")));
   return digits(hash);
+}
+
+PlannedStep planned_step_of(const Trace& trace) {
+  return {fingerprint_of_run(trace.model, trace.settings), fingerprint_of_saved(trace.program.saved)};
 }
 
 PolicyFile policy_file_for(const Trace& trace, const Policy& policy, const Metrics& predicted) {

@@ -9,6 +9,7 @@
 
 namespace offprof {
 
+struct PlannedStep;
 struct PolicyFile;
 
 /// Returns a fingerprint of the bytes as 16 hexadecimal digits (64-bit FNV-1a). It shows whether two byte
@@ -26,6 +27,9 @@ std::string fingerprint_of_run(const ModelInfo& model, const RunSettings& settin
 /// Returns a fingerprint of the dtypes and sizes of the tensors that autograd saves in a step, in their
 /// order. A plan, which numbers these tensors, holds for every step with the same fingerprint.
 std::string fingerprint_of_saved(std::span<const SavedTensor> saved);
+
+/// Returns the step of `trace` as that of a plan.
+PlannedStep planned_step_of(const Trace& trace);
 
 /// Returns the file of a policy that was found for the step of `trace`, with the figures that it is predicted
 /// to have.

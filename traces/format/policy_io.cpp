@@ -30,6 +30,25 @@ void refuse_unless_settable(const JsonValue& json, const Policy& policy, bool is
   if (traits.has_few_settings && !is_settable) json.fail(fmt::format("{} {}", traits.rules, lacks));
 }
 
+bool knows_saved_tensors(const PlannedStep& a, const PlannedStep& b) {
+  return !a.saved_fingerprint.empty() && !b.saved_fingerprint.empty();
+}
+
+/// Returns true unless the policy has a plan, and that is for another step or an unknown one.
+bool is_for(const Policy& policy, const PlannedStep& made_for, const PlannedStep& step) {
+  if (!policy.tensors) return true;
+  return knows_saved_tensors(made_for, step) ? made_for.saved_fingerprint == step.saved_fingerprint
+                                             : made_for.run_fingerprint == step.run_fingerprint;
+}
+
+/// Returns what differs between two steps, of which a plan is for one and not for the other.
+std::string_view difference(const PlannedStep& made_for, const PlannedStep& step) {
+  return knows_saved_tensors(made_for, step)
+             ? "other saved tensors: its model, inputs, loss, checkpointed modules, slices, device or "
+               "library versions differ"
+             : "other model, inputs, loss, optimizer, checkpointed modules or slices";
+}
+
 nlohmann::ordered_json limit_to_json(const std::optional<std::int64_t>& limit) {
   return limit ? nlohmann::ordered_json(*limit) : nlohmann::ordered_json(nullptr);
 }
@@ -167,29 +186,25 @@ std::string format_policy_file(const PolicyFile& file) {
   return dump_json(to_json(file)) + "\n";
 }
 
-void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
-                         const std::string& fingerprint_of_run, const std::string& trace_of_run) {
-  if (!policy.tensors || made_for == fingerprint_of_run) return;
+void refuse_foreign_plan(const Policy& policy, const PlannedStep& made_for, const PlannedStep& step,
+                         const std::string& trace_of_run) {
+  if (is_for(policy, made_for, step)) return;
   throw input_error(
-      made_for.empty()
+      made_for.run_fingerprint.empty()
           ? "the policy names tensors, but not the run that it was written for (trace_fingerprint)"
-          : "the policy names tensors of a run with other model, inputs, loss, optimizer, checkpointed "
-            "modules or slices",
+          : fmt::format("the policy names tensors of a run with {}", difference(made_for, step)),
       (trace_of_run.empty() ? "Record a trace of this run with `--policy keep -o trace.json`, and tune it: "
                               "offprof tune trace.json -o policy.json"
                             : "Tune the trace: offprof tune " + trace_of_run + " -o policy.json"));
 }
 
-Policy policy_for_run(const Policy& policy, const std::optional<Policy>& fallback,
-                      const std::string& made_for, const std::string& fingerprint_of_run,
-                      const std::string& trace_of_run, std::vector<std::string>& notes) {
-  if (!policy.tensors || made_for == fingerprint_of_run) return policy;
-  if (!fallback) refuse_foreign_plan(policy, made_for, fingerprint_of_run, trace_of_run);
-  notes.push_back(
-      fmt::format("the policy's plan was made for a run with other model, inputs, loss, optimizer, "
-                  "checkpointed modules or "
-                  "slices, so its fallback is used: {}",
-                  describe(*fallback)));
+Policy policy_for_step(const Policy& policy, const std::optional<Policy>& fallback,
+                       const PlannedStep& made_for, const PlannedStep& step, const std::string& trace_of_run,
+                       std::vector<std::string>& notes) {
+  if (is_for(policy, made_for, step)) return policy;
+  if (!fallback) refuse_foreign_plan(policy, made_for, step, trace_of_run);
+  notes.push_back(fmt::format("the policy's plan was made for a run with {}; its fallback is used: {}",
+                              difference(made_for, step), describe(*fallback)));
   return *fallback;
 }
 

@@ -19,6 +19,12 @@ struct FallbackPolicy {
   std::optional<Metrics> predicted{};  ///< its figures in the program that the plan was made for
 };
 
+/// The step that a plan is for: it numbers the tensors that autograd saves in it.
+struct PlannedStep {
+  std::string run_fingerprint;      ///< fingerprint_of_run; empty: unknown
+  std::string saved_fingerprint{};  ///< fingerprint_of_saved; empty: unknown
+};
+
 /// Content of a `policy.json`: a policy, and, if `tune` wrote it, the predicted figures and the trace's
 /// fingerprint.
 struct PolicyFile {
@@ -30,6 +36,8 @@ struct PolicyFile {
   /// unknown.
   std::string saved_fingerprint{};
   std::optional<FallbackPolicy> fallback{};  ///< nullopt: there is none
+
+  PlannedStep planned_step() const { return {trace_fingerprint, saved_fingerprint}; }
 };
 
 nlohmann::ordered_json to_json(const Policy& policy);
@@ -45,18 +53,19 @@ PolicyFile parse_policy_file(const std::string& text, const std::string& name);
 nlohmann::ordered_json to_json(const PolicyFile& file);
 std::string format_policy_file(const PolicyFile& file);
 
-/// Throws Error (input) if `policy` has a plan that was made for another run than `fingerprint_of_run`, or
-/// for an unknown run. A plan numbers the tensors of one model and its inputs. `trace_of_run` is the path of
-/// the run's trace, quoted for a shell if necessary; empty: there is none yet.
-void refuse_foreign_plan(const Policy& policy, const std::string& made_for,
-                         const std::string& fingerprint_of_run, const std::string& trace_of_run);
+/// Throws Error (input) if `policy` has a plan that was made for another step than `step`, or for an unknown
+/// one. Where the saved tensors of both are known they decide, so that a plan outlives changes of the model's
+/// file which leave them as they are; otherwise the runs decide. `trace_of_run` is the path of the step's
+/// trace, quoted for a shell if necessary; empty: there is none yet.
+void refuse_foreign_plan(const Policy& policy, const PlannedStep& made_for, const PlannedStep& step,
+                         const std::string& trace_of_run);
 
-/// Returns the policy for the run with that fingerprint: `policy` or, if its plan was made for another run or
-/// an unknown one, `fallback`; then it adds a sentence about that to `notes`. Throws as refuse_foreign_plan
-/// does if there is no fallback.
-Policy policy_for_run(const Policy& policy, const std::optional<Policy>& fallback,
-                      const std::string& made_for, const std::string& fingerprint_of_run,
-                      const std::string& trace_of_run, std::vector<std::string>& notes);
+/// Returns the policy for `step`: `policy` or, if its plan was made for another step or an unknown one,
+/// `fallback`; then it adds a sentence about that to `notes`. Throws as refuse_foreign_plan does if there is
+/// no fallback.
+Policy policy_for_step(const Policy& policy, const std::optional<Policy>& fallback,
+                       const PlannedStep& made_for, const PlannedStep& step, const std::string& trace_of_run,
+                       std::vector<std::string>& notes);
 
 /// Loads a policy by the name of a preset or else by the path of a policy file.
 PolicyFile load_policy(const std::string& name_or_path);

@@ -139,13 +139,25 @@ TEST(PolicyJson, RejectsOtherNumbersOfCopyStreams) {
 
 TEST(ForeignPlan, IsRejected) {
   Policy policy;
-  refuse_foreign_plan(policy, "", "this", "t.json");
+  refuse_foreign_plan(policy, {""}, {"this"}, "t.json");
   policy.tensors = {1};
-  refuse_foreign_plan(policy, "this", "this", "t.json");
-  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "other", "this", "t.json"); }),
+  refuse_foreign_plan(policy, {"this"}, {"this"}, "t.json");
+  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, {"other"}, {"this"}, "t.json"); }),
               HasSubstr("of a run with other model"));
-  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, "", "this", "t.json"); }),
+  EXPECT_THAT(message_of([&] { refuse_foreign_plan(policy, {""}, {"this"}, "t.json"); }),
               HasSubstr("trace_fingerprint"));
+}
+
+TEST(ForeignPlan, IsJudgedByTheSavedTensorsWhereTheyAreKnown) {
+  Policy policy;
+  policy.tensors = {1};
+  refuse_foreign_plan(policy, {"other", "same"}, {"this", "same"}, "t.json");
+  refuse_foreign_plan(policy, {"this", "some"}, {"this"}, "t.json");
+  refuse_foreign_plan(policy, {"this"}, {"this", "some"}, "t.json");
+  EXPECT_THAT(message_of([&] {
+                refuse_foreign_plan(policy, {"this", "some"}, {"this", "same"}, "t.json");
+              }),
+              HasSubstr("of a run with other saved tensors"));
 }
 
 TEST(ForeignPlan, TheHintNamesTheTrace) {
@@ -153,7 +165,7 @@ TEST(ForeignPlan, TheHintNamesTheTrace) {
   policy.tensors = {1};
   const auto hint = [&](const std::string& trace) {
     try {
-      refuse_foreign_plan(policy, "other", "this", trace);
+      refuse_foreign_plan(policy, {"other"}, {"this"}, trace);
     } catch (const Error& error) {
       return error.hint();
     }
@@ -163,23 +175,23 @@ TEST(ForeignPlan, TheHintNamesTheTrace) {
   EXPECT_THAT(hint(""), HasSubstr("--policy keep -o trace.json"));
 }
 
-TEST(PolicyForRun, IsTheFallbackIfThePlanWasMadeForAnotherRun) {
+TEST(PolicyForStep, IsTheFallbackIfThePlanWasMadeForAnotherRun) {
   Policy plan, fallback = preset_policy("trl");
   plan.tensors = {1};
   std::vector<std::string> notes;
-  EXPECT_EQ(policy_for_run(plan, fallback, "this", "this", "", notes), plan);
-  EXPECT_EQ(policy_for_run(Policy{}, fallback, "other", "this", "", notes), Policy{});
+  EXPECT_EQ(policy_for_step(plan, fallback, {"this"}, {"this"}, "", notes), plan);
+  EXPECT_EQ(policy_for_step(Policy{}, fallback, {"other"}, {"this"}, "", notes), Policy{});
   EXPECT_TRUE(notes.empty());
-  EXPECT_EQ(policy_for_run(plan, fallback, "other", "this", "", notes), fallback);
+  EXPECT_EQ(policy_for_step(plan, fallback, {"other"}, {"this"}, "", notes), fallback);
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_THAT(notes[0], HasSubstr("its fallback is used"));
 }
 
-TEST(PolicyForRun, RejectsAForeignPlanWithoutFallback) {
+TEST(PolicyForStep, RejectsAForeignPlanWithoutFallback) {
   Policy plan;
   plan.tensors = {1};
   std::vector<std::string> notes;
-  EXPECT_THAT(message_of([&] { policy_for_run(plan, std::nullopt, "other", "this", "", notes); }),
+  EXPECT_THAT(message_of([&] { policy_for_step(plan, std::nullopt, {"other"}, {"this"}, "", notes); }),
               HasSubstr("of a run with other model"));
 }
 
