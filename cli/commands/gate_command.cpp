@@ -100,6 +100,11 @@ class GateCommand : public Subcommand {
     throw_not_among(text.substr(0, equals), names);
   }
 
+  /// Returns true if one of the limits is relative to a baseline; without limits, the default ones are.
+  static bool need_baseline(const std::vector<Limit>& limits) {
+    return limits.empty() || std::ranges::any_of(limits, &Limit::needs_baseline);
+  }
+
   bool changes_baselines() const { return update_ || add_; }
 
   ExitStatus gate_trace(Context& context) {
@@ -141,7 +146,9 @@ class GateCommand : public Subcommand {
       if (changes_baselines()) continue;
       GateOptions options = options_;
       if (options.limits.empty()) options.limits = job.limits;
-      GateReport report = checked(context, now, job.trace, {config.baselines, job.key}, options);
+      BaselinePlace place{config.baselines, job.key};
+      if (!need_baseline(options.limits) && !exists(place)) place.path.clear();
+      GateReport report = checked(context, now, job.trace, place, options);
       report.source_roots.push_back(job.source_root);
       suite.gates.push_back(std::move(report));
     }
@@ -172,8 +179,7 @@ class GateCommand : public Subcommand {
 
   GateReport checked(Context& context, const StepSummary& now, const std::string& trace,
                      const BaselinePlace& place, const GateOptions& options) const {
-    const bool needs_baseline =
-        options.limits.empty() || std::ranges::any_of(options.limits, &Limit::needs_baseline);
+    const bool needs_baseline = need_baseline(options.limits);
     if (place.path.empty() && needs_baseline)
       throw input_error("--baseline is missing: a limit is relative to it",
                         "Add --baseline baseline.json, or give only absolute limits: --limit "

@@ -284,6 +284,13 @@ TEST_F(GateConfigTest, ChecksAllModels) {
   EXPECT_THAT(gate_config(models_, {"--key", "tow"}).err, HasSubstr("Did you mean `two`?"));
 }
 
+TEST_F(GateConfigTest, AModelWithAbsoluteLimitsNeedsNoBaselineAmongThoseOfOthers) {
+  EXPECT_EQ(gate_config(models_, {"--update", "--key", "one"}).status, 0);
+  const CliRun run = gate_config(models_);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("gates passed: 2"));
+}
+
 TEST_F(GateConfigTest, NamesTheNextCommandsOfEachModelThatFails) {
   gate_config(models_, {"--update"});
   write_larger();

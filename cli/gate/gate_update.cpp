@@ -44,6 +44,12 @@ nlohmann::ordered_json to_json(const StepSummary& written) {
 
 }  // namespace
 
+bool exists(const BaselinePlace& place) {
+  const auto& [path, key] = place;
+  if (!std::filesystem::exists(path)) return false;
+  return key.empty() || !has_baseline_keys(path) || BaselineFile(path).has(key);
+}
+
 StepSummary read_baseline(const BaselinePlace& place, const std::string& trace) {
   const auto& [path, key] = place;
   if (!std::filesystem::exists(path)) {

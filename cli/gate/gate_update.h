@@ -16,6 +16,9 @@ struct BaselinePlace {
   std::string key{};  ///< empty: the file has one baseline, without a key
 };
 
+/// Returns false if the file does not exist, or has several baselines and none of that key.
+bool exists(const BaselinePlace& place);
+
 /// Reads a baseline. Throws Error (input) if there is none, with the command that writes it from `trace`.
 StepSummary read_baseline(const BaselinePlace& place, const std::string& trace);
 

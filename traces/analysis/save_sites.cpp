@@ -46,11 +46,8 @@ SaveSite site_of_place(const std::string& place) {
       .op = place.substr(0, space), .module = "", .line = place.substr(space + 2, place.size() - space - 3)};
 }
 
-/// Places that differ in their line numbers alone, in the order of the lines.
-using Neighbours = std::map<std::tuple<std::string, std::string, std::string>, std::vector<SiteDifference>>;
-
-/// Pairs places that only one side has with those of the same operator, module and file that only the other
-/// side has and that save the same, and removes both.
+/// Pairs places that only one side has with those among their neighbours that only the other side has and
+/// that save the same, and removes both.
 std::vector<SiteDifference> without_moved(std::vector<SiteDifference> neighbours) {
   std::multimap<std::pair<std::int64_t, Bytes>, std::size_t> appeared;
   for (std::size_t i = 0; i < neighbours.size(); ++i)
@@ -68,6 +65,23 @@ std::vector<SiteDifference> without_moved(std::vector<SiteDifference> neighbours
   std::vector<SiteDifference> rest;
   for (std::size_t i = 0; i < neighbours.size(); ++i)
     if (is_moved[i] == 0) rest.push_back(std::move(neighbours[i]));
+  return rest;
+}
+
+/// Where a place may have moved to.
+enum class MovedWithin { kFile, kProgram };
+
+/// Removes pairs of places of the same operator and module that save the same.
+std::vector<SiteDifference> without_moved(MovedWithin within, std::vector<SiteDifference> differences) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<SiteDifference>> by_file;
+  for (SiteDifference& difference : differences) {
+    const SaveSite& site = difference.site;
+    const std::string file = within == MovedWithin::kFile ? file_of(site.line) : "";
+    by_file[{site.op, site.module, file}].push_back(std::move(difference));
+  }
+  std::vector<SiteDifference> rest;
+  for (auto& [file, neighbours] : by_file)
+    std::ranges::move(without_moved(std::move(neighbours)), std::back_inserter(rest));
   return rest;
 }
 
@@ -143,15 +157,14 @@ std::vector<SiteDifference> site_differences(const SavedBySite& base, const Save
   std::map<SaveSite, SiteDifference> by_site;
   for (const auto& [site, entry] : base) by_site[site].base = entry;
   for (const auto& [site, entry] : now) by_site[site].now = entry;
-  Neighbours neighbours;
+  std::vector<SiteDifference> differences;
   for (auto& [site, difference] : by_site) {
     if (difference.base == difference.now) continue;
     difference.site = site;
-    neighbours[{site.op, site.module, file_of(site.line)}].push_back(std::move(difference));
+    differences.push_back(std::move(difference));
   }
-  std::vector<SiteDifference> differences;
-  for (auto& [place, found] : neighbours)
-    std::ranges::move(without_moved(std::move(found)), std::back_inserter(differences));
+  differences = without_moved(MovedWithin::kFile, std::move(differences));
+  differences = without_moved(MovedWithin::kProgram, std::move(differences));
   std::ranges::stable_sort(differences, std::ranges::greater(), &SiteDifference::difference);
   return differences;
 }

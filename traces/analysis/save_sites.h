@@ -43,7 +43,7 @@ struct SiteDifference {
 };
 
 /// Returns the places that save other tensors, the largest growth first. Empty if a side does not list its
-/// places. A place whose line number alone has changed is no difference: an edit above it moves it.
+/// places. A place that has moved to another line or file and saves the same is no difference.
 std::vector<SiteDifference> site_differences(const SavedBySite& base, const SavedBySite& now);
 
 }  // namespace offprof

@@ -46,6 +46,13 @@ TEST(SaveSites, IgnoreLinesThatMoved) {
   EXPECT_THAT(site_differences(base, more), SizeIs(2));
 }
 
+TEST(SaveSites, IgnoreFilesThatWereRenamed) {
+  const SavedBySite base = {{{"a", "m", "f.py:10"}, {1, 10}}, {{"a", "n", "f.py:20"}, {1, 10}}};
+  const SavedBySite now = {{{"a", "m", "g.py:10"}, {1, 10}}, {{"a", "n", "g.py:20"}, {1, 12}}};
+  EXPECT_THAT(site_differences(base, now), SizeIs(2));
+  for (const SiteDifference& difference : site_differences(base, now)) EXPECT_EQ(difference.site.module, "n");
+}
+
 TEST(SaveSites, AreUnknownIfASideListsNone) {
   EXPECT_THAT(site_differences({}, {{{"a", "", ""}, {1, 10}}}), IsEmpty());
 }
