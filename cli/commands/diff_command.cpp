@@ -61,7 +61,8 @@ std::string run_text(const std::vector<RunDifference>& run, const Page& page) {
 std::string no_timeline_text(const std::vector<std::string>& without_steps, const Page& page) {
   if (without_steps.size() != 1) return "";
   const std::string text = fmt::format(
-      "Timelines cannot be compared: '{}' contains no steps. Only traces contain steps.", without_steps[0]);
+      "Timelines cannot be compared: '{}' has none. It is no trace, or was recorded with --no-timeline.",
+      without_steps[0]);
   return "\n  " + wrap(text, page.width, 2) + "\n";
 }
 

@@ -3,7 +3,9 @@
 #include "cli/options/options.h"
 #include "cli/reports/view_report.h"
 #include "cli/tables/saved_listing.h"
+#include "traces/analysis/timeline_diff.h"
 #include "traces/format/trace_io.h"
+#include "traces/timeline/timeline_reader.h"
 
 namespace offprof {
 namespace {
@@ -36,7 +38,10 @@ class ViewCommand : public Subcommand {
     if (lists_saved_) {
       context.publish(list_saved(trace, trace_, by_, most_shown_), output_);
     } else {
-      context.publish(make_view_report(trace, trace_, most_shown_.value_or(kOpsShown)), output_);
+      ViewReport report = make_view_report(trace, trace_, most_shown_.value_or(kOpsShown));
+      const std::optional<Timeline> timeline = read_timeline(trace_);
+      report.has_timeline = timeline && shows_a_step(*timeline);
+      context.publish(report, output_);
     }
     return ExitStatus::kOk;
   }

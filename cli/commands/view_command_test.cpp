@@ -8,6 +8,7 @@
 #include "cli/reports/view_report.h"
 #include "tests/support/cli_run.h"
 #include "tests/support/sample_trace.h"
+#include "tests/support/test_folder.h"
 #include "traces/format/trace_io.h"
 
 namespace offprof {
@@ -79,6 +80,18 @@ TEST(ViewCommand, ShowsThePeakWithNothingOffloaded) {
 TEST(ViewCommand, ExplainsHowToOpenTheTimeline) {
   EXPECT_THAT(text_of(sample_trace()),
               AllOf(HasSubstr("https://ui.perfetto.dev"), HasSubstr("chrome://tracing")));
+}
+
+TEST(ViewCommand, DoesNotOfferToOpenATimelineThatIsNotThere) {
+  const TestFolder folder;
+  const std::string path = folder / "t.json";
+  Trace trace = sample_trace();
+  write_trace(path, trace);
+  EXPECT_THAT(run_words({"view", path}).out, HasSubstr("perfetto"));
+  trace.timeline = {};
+  write_trace(path, trace);
+  EXPECT_THAT(run_words({"view", path}).out,
+              AllOf(Not(HasSubstr("perfetto")), HasSubstr("recorded with --no-timeline")));
 }
 
 TEST(ViewCommand, OmitsOverlapIfNothingIsCopied) {

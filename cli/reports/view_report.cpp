@@ -173,7 +173,9 @@ std::string overlap_text(const ViewReport& report, const Page& page) {
 
 std::string next_text(const ViewReport& report, const Page& page) {
   const char* timeline =
-      "Open the timeline: drop the file on https://ui.perfetto.dev, or load it in chrome://tracing";
+      report.has_timeline
+          ? "Open the timeline: drop the file on https://ui.perfetto.dev, or load it in chrome://tracing"
+          : "The file has no timeline to open: it was recorded with --no-timeline.";
   const auto& tracing = report.figures.tracing;
   const bool has_times = !tracing || !tracing->lost_records();
   std::vector<std::string> words = {"tune", report.source};

@@ -26,6 +26,7 @@ struct ViewReport {
   MemoryOverStep memory{};
   Explanation explanation{};
   std::optional<AllocatorState> allocator{};  ///< state when the steps begin
+  bool has_timeline = true;                   ///< the file shows a step in a viewer
 };
 
 /// Returns the link with a bandwidth in each direction. A trace without a calibrated link is replayed over a
