@@ -63,6 +63,32 @@ def test_a_rank_alone_has_the_memory_of_one_among_its_peers(
         assert alone.collectives(rank).keys() == together.collectives(rank).keys()
 
 
+def test_tensors_of_a_collective_are_kept_in_virtual_time(execute: Exec, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        in_job("""
+        import time
+
+        def gather(numbers):
+            gathered = torch.empty(2 * numbers, device=device)
+            return dist.all_gather_into_tensor(gathered, torch.ones(numbers, device=device), async_op=True)
+
+        works = [gather(1), gather(1 << 24)]
+        torch.cuda.synchronize()
+        time.sleep(0.3)  # PyTorch's watchdog looks three times
+        works.append(gather(1))
+        print("MiB held:", torch.cuda.memory_allocated() >> 20)
+        for work in works:
+            work.wait()
+        print("MiB waited for:", torch.cuda.memory_allocated() >> 20)
+    """)
+    )
+    done = execute("--world-size", 2, command=(sys.executable, program))
+    assert done.status == 0, done.err
+    # What was gathered is the result of the collective, which is still there.
+    assert re.findall(r"MiB .*: \d+", done.out) == ["MiB held: 192", "MiB waited for: 128"]
+
+
 def test_sharding_takes_parameters_and_optimizer_state_off_a_rank(execute: Exec) -> None:
     script = PROGRAMS / "fsdp2.py"
     one, of_16 = (execute("--world-size", world, command=(sys.executable, script)) for world in (1, 16))

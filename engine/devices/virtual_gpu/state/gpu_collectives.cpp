@@ -14,6 +14,9 @@
 namespace offprof {
 namespace {
 
+/// Longest real time for which a collective waits until the watchdogs have looked.
+constexpr std::chrono::seconds kPatience{2};
+
 /// Returns true if the reduction of equal numbers is the number.
 bool same_of_equal(Reduction reduction) {
   return reduction == Reduction::kMax || reduction == Reduction::kMin || reduction == Reduction::kAverage;
@@ -161,12 +164,10 @@ void GpuCollectives::let_watchdogs_look() {
 /// Waits until the watchdogs have seen all ends that are visible to them.
 void GpuCollectives::await_watchdogs(std::unique_lock<std::mutex>& lock) {
   const auto have_looked = [this] { return state_.watched_ends.has_looked(); };
-  if (!state_.watchdog_told.wait_for(lock, WatchedEnds::kMostHidden, have_looked))
-    state_.watched_ends.give_up();
+  if (!state_.watchdog_told.wait_for(lock, kPatience, have_looked)) state_.watched_ends.give_up();
 }
 
-/// PyTorch drops the tensors of the all-reduces whose ends its watchdogs have seen when the next collective
-/// begins.
+/// PyTorch drops the tensors of the collectives whose ends its watchdogs have seen when the next one begins.
 void GpuCollectives::begin_collective() {
   std::unique_lock lock(state_.mutex);
   state_.watched_ends.look_periodically(state_.time.host_time());
@@ -184,10 +185,7 @@ GpuStatus GpuCollectives::run(StreamId stream, const Communicator& communicator,
   const Nanoseconds duration = sum_of(times);
   kernels_.run_for(stream, kernel_of(calls.front().collective), duration);
   state_.time.note_collective(stream, duration);
-  const auto is_all_reduce = [](const CollectiveCall& call) {
-    return call.collective == Collective::kAllReduce;
-  };
-  if (std::ranges::any_of(calls, is_all_reduce)) state_.watched_ends.all_reduced(stream);
+  state_.watched_ends.given(stream);
   for (const CollectiveCall& call : calls) {
     CollectiveCount& count = counts_.at(static_cast<std::size_t>(call.collective));
     ++count.calls;

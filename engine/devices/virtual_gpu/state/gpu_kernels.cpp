@@ -93,6 +93,7 @@ void GpuKernels::run(StreamId stream, const KernelLaunch& launch, std::string_vi
   OpStack::Frame& frame = ops().empty() ? outside : ops().innermost();
   const KernelTime time = cost_->time_of(launch, frame.op, frame.allocated, !frame.has_launched);
   run_for(stream, launch, symbol, time.duration);
+  state_.watched_ends.computed_on(stream);
   forget_written();
   count_time(time.source);
   if (frame.op != nullptr && !frame.op->is_computed_again) flops_ += time.flops;

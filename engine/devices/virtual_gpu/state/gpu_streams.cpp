@@ -125,6 +125,7 @@ GpuStatus GpuStreams::wait_event(StreamId stream, EventId event) {
   const GpuLock lock(state_.mutex);
   if (!state_.time.has_event(event) || !state_.time.has_stream(stream)) return GpuStatus::kInvalidHandle;
   state_.time.wait(stream, event);
+  state_.watched_ends.event_waited_for(event);
   if (GpuObserver* observer = state_.observer)
     observer->on_stream_waits(stream, event, state_.time.host_time());
   if (state_.races) state_.races->stream_waits(stream, event);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -11,23 +12,28 @@
 
 namespace offprof {
 
-/// The ends of all-reduces, as the watchdogs of PyTorch's ProcessGroupNCCL see them. A watchdog is a thread
-/// that looks every 100 ms which collectives have ended. PyTorch keeps the tensors of an all-reduce until the
-/// program has waited for it, or a watchdog has seen its end and the next collective begins. DDP never waits,
-/// so its memory would depend on the real time of that thread. Here a watchdog sees an end as if it had
-/// looked at the last multiple of 100 ms of the host's virtual time. The caller holds the lock of
-/// ExecutionState.
+/// The ends of collectives, as the watchdogs of PyTorch's ProcessGroupNCCL see them. A watchdog is a thread
+/// that looks every 100 ms which ones have ended. PyTorch keeps the tensors of a collective on a stream of
+/// its own until the program has waited for it, or a watchdog has seen its end and the next collective
+/// begins. DDP never waits for its all-reduces, so its memory would depend on the real time of that thread.
+/// Here a watchdog sees an end as if it had looked at the last multiple of 100 ms of the host's virtual time.
+/// The caller holds the lock of ExecutionState.
 class WatchedEnds {
  public:
   using Clock = std::chrono::steady_clock;
 
   static constexpr Nanoseconds kPeriod = 100'000'000;  ///< kWatchdogThreadSleepMillis of ProcessGroupNCCL
-  /// After so much real time a watchdog sees what is. It may wait for that before the process can end.
-  static constexpr std::chrono::seconds kMostHidden{2};
+  /// After so much real time a watchdog sees what is: a process that does not destroy its groups cannot end
+  /// before. PyTorch gives up collectives that take minutes.
+  static constexpr std::chrono::seconds kMostHidden{20};
 
-  /// An all-reduce was given to the stream. The next event that is recorded there is its end.
-  void all_reduced(StreamId stream) {
-    is_recorded_next_ = !has_given_up_;
+  /// A kernel of the program ran on the stream. Collectives there are synchronous: no tensors are kept.
+  void computed_on(StreamId stream) {
+    if (stream != computing_) computing_streams_.insert(computing_.emplace(stream));
+  }
+  /// A collective was given to the stream. The next event that is recorded there is its end.
+  void given(StreamId stream) {
+    is_recorded_next_ = !has_given_up_ && !computing_streams_.contains(stream);
     stream_ = stream;
   }
   /// An event was recorded, which will be reached at that virtual time.
@@ -38,6 +44,8 @@ class WatchedEnds {
     ends_.emplace(event, End{reached, now});
   }
   void event_destroyed(EventId event) { ends_.erase(event); }
+  /// The program has waited for the event: PyTorch drops the tensors at once.
+  void event_waited_for(EventId event) { ends_.erase(event); }
 
   /// Makes the ends visible that have been reached at this virtual time.
   void look(Nanoseconds now) { looked_ = std::max(looked_, now); }
@@ -80,6 +88,8 @@ class WatchedEnds {
   };
 
   std::unordered_map<EventId, End> ends_;
+  std::unordered_set<StreamId> computing_streams_;
+  std::optional<StreamId> computing_;         ///< of the last kernel
   std::unordered_set<std::thread::id> busy_;  ///< watchdogs that have not told PyTorch yet
   Nanoseconds looked_ = 0;
   bool is_recorded_next_ = false, has_looked_once_ = false, has_given_up_ = false;

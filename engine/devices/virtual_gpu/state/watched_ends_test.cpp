@@ -14,7 +14,7 @@ const EventId kEnd = &handles[2], kOther = &handles[3];
 
 WatchedEnds of_an_end_reached_at(Nanoseconds time) {
   WatchedEnds ends;
-  ends.all_reduced(kStream);
+  ends.given(kStream);
   ends.event_recorded(kOther, kOtherStream, time, kNow);
   ends.event_recorded(kEnd, kStream, time, kNow);
   return ends;
@@ -58,10 +58,26 @@ TEST(WatchedEnds, HidesNoOtherEvents) {
   EXPECT_FALSE(ends.hides(kEnd, kWatchdog, kNow));
 }
 
+TEST(WatchedEnds, HidesNoEndsOfCollectivesOnAStreamThatComputes) {
+  WatchedEnds ends;
+  ends.computed_on(kStream);
+  ends.computed_on(kOtherStream);
+  ends.given(kStream);
+  ends.event_recorded(kEnd, kStream, kPeriod, kNow);
+  EXPECT_FALSE(ends.hides(kEnd, kWatchdog, kNow));
+}
+
 TEST(WatchedEnds, ForgetsDestroyedEvents) {
   WatchedEnds ends = of_an_end_reached_at(0);
   EXPECT_FALSE(ends.has_looked());
   ends.event_destroyed(kEnd);
+  EXPECT_TRUE(ends.has_looked());
+}
+
+TEST(WatchedEnds, ForgetsWhatTheProgramHasWaitedFor) {
+  WatchedEnds ends = of_an_end_reached_at(0);
+  EXPECT_FALSE(ends.has_looked());
+  ends.event_waited_for(kEnd);
   EXPECT_TRUE(ends.has_looked());
 }
 
@@ -74,7 +90,7 @@ TEST(WatchedEnds, HidesNothingForLong) {
 TEST(WatchedEnds, HidesNothingOnceThereWasNoWatchdog) {
   WatchedEnds ends = of_an_end_reached_at(0);
   ends.give_up();
-  ends.all_reduced(kStream);
+  ends.given(kStream);
   ends.event_recorded(kEnd, kStream, 0, kNow);
   EXPECT_TRUE(ends.has_looked());
 }
@@ -84,7 +100,7 @@ TEST(WatchedEnds, GoesOnAfterAWatchdogWasLate) {
   EXPECT_FALSE(ends.hides(kEnd, kWatchdog, kNow));
   EXPECT_TRUE(ends.has_told(kWatchdog));
   ends.give_up();
-  ends.all_reduced(kStream);
+  ends.given(kStream);
   ends.event_recorded(kEnd, kStream, kPeriod, kNow);
   EXPECT_TRUE(ends.hides(kEnd, kWatchdog, kNow));
 }
