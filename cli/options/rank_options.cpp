@@ -48,7 +48,10 @@ std::vector<int> parse_ranks(const std::string& text) {
     const std::size_t dash = item.find('-');
     const int first = parse_rank(item.substr(0, dash), text);
     const int last = dash == std::string_view::npos ? first : parse_rank(item.substr(dash + 1), text);
-    if (last < first || last - first >= kMostRanksRun)
+    if (last < first)
+      throw input_error(fmt::format("'{}' is not a range of ranks", item),
+                        fmt::format("Give the smaller one first: {}-{}.", last, first));
+    if (last - first >= kMostRanksRun)
       throw input_error(fmt::format("'{}' is not a range of at most {} ranks", item, kMostRanksRun));
     for (int rank = first; rank <= last; ++rank) {
       if (std::ranges::find(ranks, rank) != ranks.end())

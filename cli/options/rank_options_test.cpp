@@ -29,6 +29,15 @@ TEST(RankOptions, RejectsWhatIsNoListOfRanks) {
     EXPECT_THROW(parse_ranks(text), Error) << text;
 }
 
+TEST(RankOptions, TurnARangeRound) {
+  try {
+    parse_ranks("0,4-2");
+    FAIL() << "no range";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.hint(), "Give the smaller one first: 2-4.");
+  }
+}
+
 TEST(WorldSizes, AreOneOrDoubleUpToTheLast) {
   EXPECT_THAT(parse_world_sizes("8"), ElementsAre(8));
   EXPECT_THAT(parse_world_sizes("1..8"), ElementsAre(1, 2, 4, 8));
