@@ -85,16 +85,20 @@ class _FolderVoices:
 
     @property
     def is_alone(self) -> bool:
-        """False: the other ranks run too."""
-        return False
+        """False: the other ranks run too, unless PyTorch's fake process group stands for them."""
+        return _is_fake()
 
     def join_job(self) -> None:
         """Writes this process's number into the folder, where the other ranks find it. Not before the job has a name: a
         command may run several jobs, and the processes of earlier ones have ended."""
+        if _is_fake():
+            return
         self._process_of(self._rank, _name_of_job()).write_text(str(os.getpid()))
 
     def say(self, key: str, value: bytes) -> None:
         """Puts the value into the folder. There it stays, since any number of ranks may hear it."""
+        if _is_fake():
+            return
         unfinished = self._folder / f"unfinished-{self._rank}-{threading.get_ident()}"
         unfinished.write_bytes(value)
         unfinished.replace(self._said(key, _name_of_job()))
@@ -102,6 +106,8 @@ class _FolderVoices:
     def hear(self, key: str, rank: int) -> bytes:
         """Waits until the value is in the folder. Raises RuntimeError if it does not come in time, or if the process
         of that rank has ended."""
+        if _is_fake():
+            raise RuntimeError(f"the object of rank {rank} is not known: a fake process group has no other ranks")
         deadline = time.monotonic() + self._patience_s
         job = _name_of_job()
         said, process = self._said(key, job), self._process_of(rank, job)
@@ -132,6 +138,11 @@ def _has_ended(process: Path) -> bool:
     except (OSError, ValueError):  # not written yet
         return False
     return False
+
+
+def _is_fake() -> bool:
+    """Returns True if the job's process group is PyTorch's fake one: its ranks do not run, and its store keeps nothing."""
+    return str(distributed_c10d.get_backend()) == "fake"
 
 
 def _name_of_job() -> str:

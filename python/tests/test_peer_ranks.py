@@ -138,6 +138,30 @@ if __name__ == "__main__":
     assert sorted(process["rank"] for process in done.processes) == [0, 0, 1, 1, 2, 2]
 
 
+def test_a_fake_process_group_has_no_peers(tmp_path: Path) -> None:
+    text = """
+import torch
+import torch.distributed as dist
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+dist.init_process_group("fake", store=FakeStore(), rank=1, world_size=4)
+dist.all_reduce(torch.ones(8, device="cuda"))
+objects = [None] * 4
+dist.all_gather_object(objects, {"rank": 1})
+print(objects == [{"rank": 1}] * 4)
+objects = [None]
+try:
+    dist.broadcast_object_list(objects, src=0)
+except RuntimeError as error:
+    print(error)
+dist.destroy_process_group()
+"""
+    done = run_under_exec(tmp_path, (), (), text, {}, timeout_s=120)
+    assert done.status == 0, done.err
+    said = ["True", "the object of rank 0 is not known: a fake process group has no other ranks"]
+    assert done.out.splitlines()[:2] == said
+
+
 def test_a_process_that_chooses_a_missing_device_is_told_how_to_get_it(tmp_path: Path) -> None:
     choose = "import torch\ntorch.cuda.set_device(3)"
     done = run_under_exec(tmp_path, (), (sys.executable, "-c", choose), "")
