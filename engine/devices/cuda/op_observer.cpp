@@ -9,6 +9,7 @@
 #include <array>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,33 @@ constexpr std::array<std::string_view, 6> kShapesByValues = {"aten::nonzero",   
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Traits of all operators of a name.
+struct NameTraits {
+  OpKind kind = OpKind::kMovesMemory;
+  bool reads_values = false, has_shape_by_values = false;
+  bool is_copy = false, is_attention = false, is_convolution_backward = false;
+};
+
+NameTraits traits_of_name(std::string_view name) {
+  return {.kind = kind_of(name),
+          .reads_values = contains(kReadsValues, name),
+          .has_shape_by_values = contains(kShapesByValues, name),
+          .is_copy = name == "aten::copy_",
+          .is_attention = name.find("_attention") != std::string_view::npos,
+          .is_convolution_backward = name == "aten::convolution_backward"};
+}
+
+/// Returns the traits of the operator, of which a program calls millions. They are looked up by the address
+/// of the name, which is always the same for operators of the dispatcher.
+NameTraits traits_of(const at::RecordFunction& op) {
+  thread_local std::unordered_map<const char*, NameTraits> by_address;
+  const char* const name = op.name();
+  if (const auto found = by_address.find(name); found != by_address.end()) return found->second;
+  const NameTraits traits = traits_of_name(name);
+  if (op.operator_name()) by_address.emplace(name, traits);
+  return traits;
 }
 
 /// Returns the number of elements in memory: 1 if all are one element that was broadcast, such as the
@@ -90,7 +118,6 @@ bool reads_again(const at::RecordFunction& op, std::size_t argument) {
 /// Notes which positions attention leaves out. The arguments are those of native_functions.yaml.
 void note_mask(const at::RecordFunction& op, OpCall& call) {
   constexpr std::int64_t kNoMask = 0;  // at::sdp::CustomMaskType
-  if (call.name.find("_attention") == std::string_view::npos) return;
   const auto schema = op.operator_schema();
   if (!schema) return;
   const auto inputs = op.inputs();
@@ -105,9 +132,8 @@ void note_mask(const at::RecordFunction& op, OpCall& call) {
 
 /// Returns true if the program allows tf32 for a product or convolution of float32 operands
 /// (torch.backends.cuda.matmul, torch.backends.cudnn).
-bool uses_tf32(const OpCall& call) {
+bool uses_tf32(const OpCall& call, OpKind kind) {
   if (call.operands.empty() || call.operands.front().dtype != "float32") return false;
-  const OpKind kind = kind_of(call.name);
   if (kind != OpKind::kProduct && kind != OpKind::kConvolution) return false;
   const auto op = kind == OpKind::kProduct ? at::Float32Op::MATMUL : at::Float32Op::CONV;
   return at::globalContext().float32Precision(at::Float32Backend::CUDA, op) == at::Float32Precision::TF32;
@@ -116,7 +142,7 @@ bool uses_tf32(const OpCall& call) {
 /// Returns of how many of input and weight a convolution's backward is asked for the gradient.
 double convolution_gradients(const at::RecordFunction& op) {
   constexpr std::size_t kMask = 10;  // output_mask, in native_functions.yaml
-  if (std::string_view(op.name()) != "aten::convolution_backward" || op.inputs().size() <= kMask) return 2;
+  if (op.inputs().size() <= kMask) return 2;
   const c10::IValue& mask = op.inputs()[kMask];
   if (!mask.isBoolList() || mask.toBoolList().size() < 2) return 2;
   return (mask.toBoolList()[0] ? 1.0 : 0.0) + (mask.toBoolList()[1] ? 1.0 : 0.0);
@@ -125,6 +151,7 @@ double convolution_gradients(const at::RecordFunction& op) {
 }  // namespace
 
 OpCall describe_call(const at::RecordFunction& op) {
+  const NameTraits traits = traits_of(op);
   OpCall call;
   call.name = op.name();
   const auto inputs = op.inputs();
@@ -132,17 +159,18 @@ OpCall describe_call(const at::RecordFunction& op) {
     add_operands(call, inputs[i]);
     if (reads_again(op, i)) call.operands.back().bytes = 0;
   }
-  note_mask(op, call);
-  call.uses_tf32 = uses_tf32(call);
-  call.gradients = convolution_gradients(op);
+  if (traits.is_attention) note_mask(op, call);
+  call.uses_tf32 = uses_tf32(call, traits.kind);
+  if (traits.is_convolution_backward) call.gradients = convolution_gradients(op);
   return call;
 }
 
 bool reads_back(const at::RecordFunction& op) {
   const auto inputs = op.inputs();
-  if (inputs.size() >= 2 && std::string_view(op.name()) == "aten::copy_")
+  const NameTraits traits = traits_of(op);
+  if (inputs.size() >= 2 && traits.is_copy)
     return open_moves == 0 && is_tensor_on(at::kCPU, inputs[0]) && is_tensor_on(at::kCUDA, inputs[1]);
-  return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) && contains(kReadsValues, op.name());
+  return traits.reads_values && !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]);
 }
 
 void note_moves(bool are_moves) {
@@ -151,7 +179,7 @@ void note_moves(bool are_moves) {
 
 bool has_shape_by_values(const at::RecordFunction& op) {
   const auto inputs = op.inputs();
-  return !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]) && contains(kShapesByValues, op.name());
+  return traits_of(op).has_shape_by_values && !inputs.empty() && is_tensor_on(at::kCUDA, inputs[0]);
 }
 
 OpObserver::OpObserver(VirtualGpu& gpu) : gpu_(gpu), callback_(0), node_callback_(0) {
