@@ -14,9 +14,9 @@ namespace offprof {
 /// Adds to the request what its fallback needs, since a plan may give way to it only after the recording.
 RunRequest with_needs_of_fallback(RunRequest request);
 
-/// Returns the request's policy, or its fallback if it has a plan of which is known before the recording that
-/// it was made for another run than `trace`: one that names the saved tensors it numbers is judged by these.
-/// Adds notes to `trace`. Throws Error (input) as policy_for_step does.
+/// Returns the policy before the recording: the request's or, if that has a plan for another run than that of
+/// `trace`, its fallback. A plan whose saved tensors are known is judged by them, in record_run. Adds notes
+/// to `trace`. Throws Error (input) as policy_for_step does.
 Policy policy_beforehand(const RunRequest& request, Trace& trace);
 
 /// Returns the transforms that the request names, in its rules and beside them, each once.
