@@ -186,6 +186,7 @@ class ProgramRecording {
   std::string outcome() { return format_script_outcome(recording_.outcome()); }
   std::string measured() { return dump_json(metrics_to_json(recording_.session().result().trace.metrics)); }
   std::string gradients() { return recording_.session().result().trace.gradients; }
+  void add_note(const std::string& note) { recording_.session().result().trace.notes.push_back(note); }
   void set_gradients(const std::string& verdict) { recording_.session().result().trace.gradients = verdict; }
   std::int64_t steps() { return recording_.session().steps(); }
   std::int64_t steps_left() { return recording_.session().steps_left(); }
@@ -256,6 +257,7 @@ PYBIND11_MODULE(_extension, module) {
       .def("fail", &ProgramRecording::fail)
       .def("write", &ProgramRecording::write)
       .def("take_notes", &ProgramRecording::take_notes)
+      .def("add_note", &ProgramRecording::add_note, py::arg("note"))
       .def("write_error", &ProgramRecording::write_error, py::arg("is_input"), py::arg("message"),
            py::arg("hint"))
       .def_property_readonly("is_recorded", &ProgramRecording::is_recorded)

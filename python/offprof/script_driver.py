@@ -9,11 +9,20 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+import torch
+
 from .code_locator import CodeLocator
 from .errors import InputError
 from .native import PROCESSORS
 from .program_watch import ProgramWatch
 from .step_detector import StepDetector, Tick
+from .virtual_gpu import opened_virtual_gpu
+
+# New containers after which Python collects garbage within a recorded step: more than a step of a program makes, but not
+# more than fit into memory.
+_CONTAINERS_BEFORE_COLLECTION = 1_000_000
+# Least share of the peak that is reported as held by reference cycles.
+_REPORTED_SHARE = 0.001
 
 
 class ProgramStopped(BaseException):
@@ -72,7 +81,10 @@ class ScriptDriver:
         self._on_backward = on_backward
         self._on_step_end = on_step_end
         self._began = time.monotonic()
-        self._has_frozen = False
+        self._thresholds: tuple[int, int, int] | None = (
+            None  # of the program's garbage collection, until it is released
+        )
+        self._most_garbage_bytes = 0
         self._takes_optimizers = True
         self.is_fork = False  # in a forked child process of the one that records
         os.register_at_fork(after_in_child=self._leave_child)
@@ -87,10 +99,13 @@ class ScriptDriver:
             return None
         if self.is_done:
             return self._tick_afterwards()
+        if opened_virtual_gpu() is not None:
+            self._collect_garbage()  # a part of the step, which frees what it has allocated, and takes no virtual time
         self._recording.end_step()
         self._on_step_end()
         self.watch.watch_roots()
-        self._collect_garbage()
+        if opened_virtual_gpu() is None:
+            self._collect_garbage()
         self._locator.learn(self.watch.roots())
         if not self._begin_step():
             self._finish()
@@ -169,6 +184,7 @@ class ScriptDriver:
     def _finish(self) -> None:
         self.is_done = True
         self._release_garbage()
+        self._note_garbage()
         self._afterwards = self._on_recorded()
         if self._afterwards is not Afterwards.TRAIN_ON:
             self.watch.remove()
@@ -177,17 +193,31 @@ class ScriptDriver:
     def _collect_garbage(self) -> None:
         """Frees tensors that only reference cycles hold: otherwise each step would begin with others.
 
-        Objects that are older than the first recorded step are not looked at again, so that this takes no time.
+        Within a step Python collects no garbage, for which it would choose another point in each step. Objects that are
+        older than the first recorded step are not looked at again, so that this takes no time.
         """
+        before = _allocated_bytes()
         gc.collect()
-        if not self._has_frozen:
+        if self._thresholds is None:
             gc.freeze()
-            self._has_frozen = True
+            self._thresholds = gc.get_threshold()
+            gc.set_threshold(_CONTAINERS_BEFORE_COLLECTION, *self._thresholds[1:])
+        else:
+            self._most_garbage_bytes = max(self._most_garbage_bytes, before - _allocated_bytes())
 
     def _release_garbage(self) -> None:
-        if self._has_frozen:
+        if self._thresholds is not None:
             gc.unfreeze()
-            self._has_frozen = False
+            gc.set_threshold(*self._thresholds)
+            self._thresholds = None
+
+    def _note_garbage(self) -> None:
+        if self._most_garbage_bytes <= _REPORTED_SHARE * torch.cuda.max_memory_allocated():
+            return
+        self._recording.add_note(
+            f"reference cycles hold {self._most_garbage_bytes / 2**20:.1f} MiB of device memory until Python collects them: "
+            "the figures are those of a program that calls gc.collect() at the end of each step"
+        )
 
     def _check_patience(self) -> None:
         if self._recording.steps > 0 or time.monotonic() - self._began < self._patience_seconds:
@@ -212,3 +242,8 @@ class ScriptDriver:
             f"{what}: it ran {self.backward_passes} backward passes and {optimizer_steps} optimizer steps",
             "Let it train for more steps.",
         )
+
+
+def _allocated_bytes() -> int:
+    """Returns what PyTorch has allocated on the device; 0 if the program uses none."""
+    return torch.cuda.memory_allocated() if torch.cuda.is_initialized() else 0
