@@ -71,6 +71,32 @@ def test_counts_time_and_launches() -> None:
     assert output_of(script) == "2 True\n"
 
 
+def test_operators_that_make_views_take_their_time_whoever_observes_them() -> None:
+    script = """
+        from offprof.virtual_gpu import open_virtual_gpu
+        gpu = open_virtual_gpu()
+        import torch
+        gpu.observe_operators()
+
+        def host_ns(make, parts):
+            before = gpu.state().host_time_ns
+            assert len(make(parts)) == parts
+            return gpu.state().host_time_ns - before
+
+        for requires_grad in (False, True):
+            whole = torch.empty(4096, 4, device="cuda", requires_grad=requires_grad)
+            for make in (whole.chunk, lambda parts: whole.split(4096 // parts)):
+                times = []
+                for parts in (1, 64, 8, 2, 1024, 64):
+                    time = host_ns(make, parts)
+                    with torch.autograd.profiler.profile():  # nothing is hidden from it
+                        assert host_ns(make, parts) == time
+                    times.append(time)
+                assert times[4] > 10 * times[1] == 10 * times[5] > 10 * times[2] > 0
+    """
+    output_of(script)
+
+
 def test_keeps_caches_of_compiled_kernels_apart() -> None:
     script = """
         import os

@@ -11,6 +11,7 @@
 #include "engine/devices/cuda/cuda_call.h"
 #include "engine/devices/cuda/host_work/host_work.h"
 #include "engine/devices/cuda/op_observer.h"
+#include "engine/devices/cuda/view_lists.h"
 
 namespace offprof {
 namespace {
@@ -49,10 +50,12 @@ std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& op) {
   if (context->has_unknown_shape(op)) the_observer->note_value_read(op.name());
   the_observer->host_work().begin_op(op);
   the_observer->gpu().begin_op(context->call());
+  ViewLists::begin_op(op);
   return context;
 }
 
 void ends(const at::RecordFunction& op, at::ObserverContext* context) {
+  the_observer->host_work().add(ViewLists::end_op(op));
   const auto& observed = static_cast<const ObservedOp&>(*context);
   if (observed.has_read_unknown_values(the_observer->gpu()))
     the_observer->note_value_read(observed.call().name);

@@ -19,6 +19,7 @@ struct Running {
   int ops = 0, nodes = 0;
 };
 thread_local Running running;
+thread_local ToldOperators told_on_thread;
 
 bool requires_gradient(const c10::IValue& value) {
   if (value.isTensor()) return value.toTensor().defined() && value.toTensor().requires_grad();
@@ -67,15 +68,33 @@ bool is_tensor_on(c10::DeviceType type, const c10::IValue& value) {
 
 void HostWorkTeller::begin_op(const at::RecordFunction& op) {
   const bool is_outermost = running.ops++ == 0 && running.nodes == 0 && !is_below_autograd();
-  if (running.nodes == 0 && std::this_thread::get_id() != program_) return;
-  gpu_.spend_host_time(HostWork::kOperator, 1);
+  if (!counts_this_thread()) return;
+  spend({1, is_recorded(op) ? 1 : 0});
   if (is_outermost) gpu_.spend_host_time(HostWork::kPythonCall, 1);
-  if (is_recorded(op)) gpu_.spend_host_time(HostWork::kRecording, 1);
   if (const std::int64_t drawn = random_numbers_of(op)) gpu_.spend_host_time(HostWork::kRandomNumber, drawn);
 }
 
 void HostWorkTeller::end_op() {
   --running.ops;
+}
+
+ToldOperators HostWorkTeller::told() {
+  return told_on_thread;
+}
+
+void HostWorkTeller::add(const ToldOperators& operators) {
+  if (counts_this_thread()) spend(operators);
+}
+
+void HostWorkTeller::spend(const ToldOperators& operators) {
+  told_on_thread.operators += operators.operators;
+  told_on_thread.recordings += operators.recordings;
+  if (operators.operators > 0) gpu_.spend_host_time(HostWork::kOperator, operators.operators);
+  if (operators.recordings > 0) gpu_.spend_host_time(HostWork::kRecording, operators.recordings);
+}
+
+bool HostWorkTeller::counts_this_thread() const {
+  return running.nodes > 0 || std::this_thread::get_id() == program_;
 }
 
 void HostWorkTeller::begin_node() {

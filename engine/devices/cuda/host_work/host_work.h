@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 
+#include <cstdint>
 #include <thread>
 
 #include "engine/devices/cuda/host_work/python_calls.h"
@@ -15,6 +16,11 @@ bool is_python_process();
 /// Returns true for a tensor in the memory of that kind of device.
 bool is_tensor_on(c10::DeviceType type, const c10::IValue& value);
 
+/// Numbers of operators, and of those among them that autograd records.
+struct ToldOperators {
+  std::int64_t operators = 0, recordings = 0;
+};
+
 /// Tells a virtual GPU what the host does for the operators of a Python program, for nodes of autograd, and
 /// in Python functions between them.
 ///
@@ -27,10 +33,17 @@ class HostWorkTeller {
 
   void begin_op(const at::RecordFunction& op);
   void end_op();
+  /// Returns how many operators have been told on this thread, if it counts.
+  static ToldOperators told();
+  /// Tells of operators that the current one has called and that were not observed.
+  void add(const ToldOperators& operators);
   void begin_node();
   void end_node();
 
  private:
+  bool counts_this_thread() const;
+  void spend(const ToldOperators& operators);
+
   GpuOperators& gpu_;
   PythonCalls python_calls_;
   std::thread::id program_;
