@@ -92,6 +92,7 @@ class _Session:
             return
         self.native.fail()
         self.driver.watch.remove()
+        self.driver.release_garbage()
         self.unlock_output()
 
     def unlock_output(self) -> None:

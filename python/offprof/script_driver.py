@@ -165,11 +165,13 @@ class ScriptDriver:
             return
         self._recording.end_step()
         self.watch.remove()
-        self._release_garbage()
+        self.release_garbage()
 
     def _leave_child(self) -> None:
         """Leaves a forked child process alone, and gives it the processors that the recording keeps apart."""
         self.is_fork = True
+        if self._thresholds is not None:
+            gc.set_threshold(*self._thresholds)  # what is frozen stays so: to look at it would copy its memory
         if self.watch.is_installed:
             self.watch.remove()
             self._recording.forget_in_child()
@@ -183,7 +185,7 @@ class ScriptDriver:
 
     def _finish(self) -> None:
         self.is_done = True
-        self._release_garbage()
+        self.release_garbage()
         self._note_garbage()
         self._afterwards = self._on_recorded()
         if self._afterwards is not Afterwards.TRAIN_ON:
@@ -205,7 +207,8 @@ class ScriptDriver:
         else:
             self._most_garbage_bytes = max(self._most_garbage_bytes, before - _allocated_bytes())
 
-    def _release_garbage(self) -> None:
+    def release_garbage(self) -> None:
+        """Lets Python collect garbage as the program has it, once nothing is recorded any more."""
         if self._thresholds is not None:
             gc.unfreeze()
             gc.set_threshold(*self._thresholds)

@@ -59,8 +59,16 @@ def test_profile_records_steps_that_the_program_ends_itself_and_lets_it_train_on
 
 
 def test_profile_that_ends_too_early_says_so(tmp_path: Path) -> None:
-    program = "import offprof\nwith offprof.profile() as p:\n    p.step()\n"
+    program = """import gc, offprof
+thresholds = gc.get_threshold()
+try:
+    with offprof.profile() as p:
+        p.step()
+finally:
+    print(gc.get_threshold() == thresholds, gc.get_freeze_count())
+"""
     (tmp_path / "short.py").write_text(program)
     end = run_python(str(tmp_path / "short.py"), folder=tmp_path)
     assert end.returncode == 1
     assert "before everything was recorded" in end.stderr
+    assert end.stdout.split() == ["True", "0"]
