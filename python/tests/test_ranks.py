@@ -85,7 +85,7 @@ def test_tensors_of_a_collective_are_kept_in_virtual_time(execute: Exec, tmp_pat
     )
     done = execute("--world-size", 2, command=(sys.executable, program))
     assert done.status == 0, done.err
-    # What was gathered is the result of the collective, which is still there.
+    # The gathered tensor is the result of a collective that is still there.
     assert re.findall(r"MiB .*: \d+", done.out) == ["MiB held: 192", "MiB waited for: 128"]
 
 
