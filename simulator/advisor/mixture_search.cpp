@@ -1,9 +1,10 @@
 #include "simulator/advisor/mixture_search.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "simulator/advisor/mixture.h"
@@ -65,13 +66,33 @@ class MixtureSearch {
   }
 
   Metrics evaluate(const Mixture& mixture) {
+    return *find(
+        mixture, [](const auto& known) { return known.has_value(); },
+        [&](const Policy& policy) { return std::optional(steps_.predict(policy, link_)); });
+  }
+
+  /// Returns nullopt if the mixture takes more memory than the goal's limit.
+  std::optional<Metrics> evaluate_within(const Mixture& mixture) {
+    if (!goal_.most_memory) return evaluate(mixture);
+    const Bytes most = *goal_.most_memory;
+    const auto found = find(
+        mixture, [](const auto&) { return true; },
+        [&](const Policy& policy) { return steps_.predict_within(most, policy, link_); });
+    return found && device_bytes_taken(*found) <= most ? found : std::nullopt;
+  }
+
+  /// Returns the metrics in `known_` if they are `enough`, and predicts them if not.
+  template <typename IsEnough, typename Predict>
+  std::optional<Metrics> find(Mixture mixture, const IsEnough& is_enough, const Predict& predict) {
+    if (mixture.share == 0) mixture = {.rules = mixture.rules};  // nothing moves
     {
       const std::scoped_lock lock(mutex_);
-      if (const auto known = known_.find(mixture); known != known_.end()) return known->second;
+      if (const auto known = known_.find(mixture); known != known_.end() && is_enough(known->second))
+        return known->second;
     }
-    Metrics metrics = steps_.predict(maker_.policy_of(mixture), link_);
+    std::optional<Metrics> metrics = predict(maker_.policy_of(mixture));
     const std::scoped_lock lock(mutex_);
-    known_.emplace(mixture, metrics);
+    known_.insert_or_assign(mixture, metrics);
     return metrics;
   }
 
@@ -83,34 +104,58 @@ class MixtureSearch {
   }
 
   /// Returns the mixture with the best share, by bisection between no and all bytes.
-  Found with_share(Mixture mixture) {
-    const auto found_at = [&](std::int64_t share) {
-      Mixture at = mixture;
-      at.share = share;
-      return Found{at, evaluate(at)};
-    };
-    Found low = found_at(0), high = found_at(kShareSteps);
-    const bool is_memory = goal_.objective == Objective::kMemory;
+  Found with_share(const Mixture& mixture) {
+    return goal_.objective == Objective::kMemory ? with_most_share(mixture) : with_least_share(mixture);
+  }
+
+  /// For Objective::kMemory: the largest share within the time.
+  Found with_most_share(const Mixture& mixture) {
+    Found low = found_at(mixture, 0), high = found_at(mixture, kShareSteps);
     if (!needs_more(low.metrics)) return low;
-    if (needs_more(high.metrics)) {
-      Found between = best_between(low, high, found_at);
-      if (is_memory || needs_more(between.metrics)) return between;
-      high = between;
-    }
+    if (needs_more(high.metrics)) return best_between(low, high);
     while (high.mixture.share - low.mixture.share > 1) {
-      Found middle = found_at((low.mixture.share + high.mixture.share) / 2);
+      Found middle = found_at(mixture, (low.mixture.share + high.mixture.share) / 2);
       (needs_more(middle.metrics) ? low : high) = std::move(middle);
     }
-    return is_memory ? low : high;
+    return low;
+  }
+
+  /// For Objective::kTime: the least share within the memory.
+  Found with_least_share(const Mixture& mixture) {
+    if (const auto low = within_at(mixture, 0)) return *low;
+    auto high = within_at(mixture, kShareSteps);
+    if (!high) {
+      high = best_between(found_at(mixture, 0), found_at(mixture, kShareSteps));
+      if (needs_more(high->metrics)) return *high;
+    }
+    std::int64_t too_little = 0;
+    while (high->mixture.share - too_little > 1) {
+      const std::int64_t middle = (too_little + high->mixture.share) / 2;
+      if (auto found = within_at(mixture, middle))
+        high = std::move(found);
+      else
+        too_little = middle;
+    }
+    return *high;
+  }
+
+  Found found_at(Mixture mixture, std::int64_t share) {
+    mixture.share = share;
+    return {mixture, evaluate(mixture)};
+  }
+
+  std::optional<Found> within_at(Mixture mixture, std::int64_t share) {
+    mixture.share = share;
+    if (auto metrics = evaluate_within(mixture)) return Found{mixture, *std::move(metrics)};
+    return std::nullopt;
   }
 
   /// Returns the best of both and of some shares between them: where offloading everything needs most of the
   /// blocks for copies, a part of it takes less memory than all.
-  Found best_between(const Found& low, const Found& high,
-                     const std::function<Found(std::int64_t)>& found_at) const {
+  Found best_between(const Found& low, const Found& high) {
     Found best = better_of(low, high);
     for (std::int64_t part = 1; part < kPartsBetween; ++part)
-      best = better_of(best, found_at(part * kShareSteps / kPartsBetween));
+      best = better_of(best, found_at(low.mixture, part * kShareSteps / kPartsBetween));
     return best;
   }
 
@@ -178,7 +223,8 @@ class MixtureSearch {
   unsigned threads_;
   MixtureMaker maker_;
   std::mutex mutex_;
-  std::map<Mixture, Metrics> known_;
+  /// nullopt: takes more memory than the goal's limit, but how much was not needed.
+  std::map<Mixture, std::optional<Metrics>> known_;
   Found current_;  ///< where the search stands; may be worse than `best_`
   bool has_current_ = false;
   Found best_;

@@ -61,15 +61,16 @@ std::int32_t CachingAllocator::find_block(const Request& request) {
 
 std::int32_t CachingAllocator::cached_block(const Request& request) {
   if (collects_garbage()) ++pools_[request.is_large ? 1 : 0].searches;
-  const FreeBlocks& free = stream_pool(request.is_large, request.stream).free;
-  auto fit = std::lower_bound(free.begin(), free.end(), FreeKey{request.bytes, kLeastAddress, kNone});
+  FreeBlocks& free = stream_pool(request.is_large, request.stream).free;
+  FreeBlocks::const_iterator fit =
+      std::lower_bound(free.begin(), free.end(), FreeKey{request.bytes, kLeastAddress, kNone});
   if (fit != free.end() && blocks_[fit->block].range != kNone) fit = best_expandable(free, fit);
   if (fit == free.end()) return kNone;
   const bool is_oversize = request.bytes >= settings_.max_split_bytes;
   if (!is_oversize && fit->bytes >= settings_.max_split_bytes) return kNone;
   if (is_oversize && fit->bytes >= request.bytes + settings_.max_non_split_rounding_bytes) return kNone;
   const std::int32_t block = fit->block;
-  erase_free(block);
+  free.erase(fit);
   return block;
 }
 

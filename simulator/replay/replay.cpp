@@ -320,9 +320,14 @@ LastCarried last_carried(const Step& step, const Policy& policy, const Link& lin
 
 CarriedMemory everything_on_device(const Step& step) {
   CarriedMemory carried;
+  if (!step.carries_tensors()) return carried;
   for (const Step::StepRenewal& renewal : step.renewals())
     carried.is_held.push_back(renewal.has_tensors ? 1 : 0);
   return carried;
+}
+
+CarriedMemory steady_memory(const Step& step, const Policy& policy, const Link& link) {
+  return last_carried(step, policy, link).memory;
 }
 
 bool leaves_the_same(const Step& step, const Policy& policy, const Link& link) {
@@ -335,13 +340,13 @@ Prediction replay_after(const CarriedMemory& carried, const Step& step, const Po
 }
 
 Prediction replay(const Step& step, const Policy& policy, const Link& link, ReplayListener* listener) {
-  return replay_after(last_carried(step, policy, link).memory, step, policy, link, listener);
+  return replay_after(steady_memory(step, policy, link), step, policy, link, listener);
 }
 
 PartialReplay::PartialReplay(const Step& step, const Policy& policy, const Link& link,
                              ReplayListener* listener)
-    : PartialReplay(std::make_unique<Replayer>(last_carried(step, policy, link).memory, step, policy, link,
-                                               listener)) {}
+    : PartialReplay(
+          std::make_unique<Replayer>(steady_memory(step, policy, link), step, policy, link, listener)) {}
 
 PartialReplay::PartialReplay(std::unique_ptr<Replayer> replayer) : replayer_(std::move(replayer)) {}
 PartialReplay::PartialReplay(PartialReplay&&) noexcept = default;

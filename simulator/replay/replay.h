@@ -72,8 +72,10 @@ struct CarriedMemory {
   bool operator==(const CarriedMemory&) const = default;
 };
 
-/// Returns what a step that offloads nothing leaves.
+/// Returns what a step that offloads nothing leaves. Empty if the step carries no tensors.
 CarriedMemory everything_on_device(const Step& step);
+/// Returns what steps under `policy` leave, after a few of them.
+CarriedMemory steady_memory(const Step& step, const Policy& policy, const Link& link);
 
 /// Listener of a replay. Calls come in the order of the events; times are on the compute stream's virtual
 /// clock.
@@ -124,7 +126,7 @@ struct Prediction {
 /// predict_cache computes them. Throws Error (input) if the link is so slow, or the costs so high, that the
 /// clocks could overflow.
 ///
-/// A step that carries tensors begins with what such steps leave under the same policy, after a few of them.
+/// The step begins with steady_memory.
 Prediction replay(const Step& step, const Policy& policy, const Link& link,
                   ReplayListener* listener = nullptr);
 /// Returns true if all steps under `policy` leave the same, the first of them too. Under a limit of host

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "simulator/allocator/caching_allocator.h"
-#include "simulator/replay/replay.h"
+#include "simulator/steps/logged_step.h"
 
 namespace offprof {
 namespace {
@@ -14,10 +14,10 @@ namespace {
 using Handle = CachingAllocator::Handle;
 constexpr Handle kNoBlock = -1;
 
-/// Passes the allocations of a replay on to the allocator, step after step.
-class CacheListener final : public ReplayListener {
+/// Carries out the allocator's calls of a program, step after step.
+class CacheSteps {
  public:
-  CacheListener(const Step& step, CachingAllocator& allocator)
+  CacheSteps(const Step& step, CachingAllocator& allocator)
       : step_(step), allocator_(allocator), is_resident_(step.storage_bytes().size(), 0) {
     for (const std::int32_t storage : step.residents()) is_resident_[storage] = 1;
     for (const auto& [storage, block] : allocator.blocks_by_storage()) residents_[storage] = block;
@@ -28,40 +28,17 @@ class CacheListener final : public ReplayListener {
     for (const auto& [storage, block] : residents_) blocks_[storage] = block;
     allocator_.reset_peaks();
     reserved_.clear();
-    event_ = 0;
-    note_reserved();
+    note_reserved(0);
   }
 
-  void on_carried(const CarriedCopy& copy, std::int32_t storage) override {
-    add_storage(storage);
-    blocks_[storage] = carried_.at(copy.storage);
-  }
-
-  void on_event_begin(std::size_t index, Nanoseconds) override { event_ = index; }
-
-  void on_allocate(std::int32_t storage, Bytes bytes) override {
-    add_storage(storage);
-    if (bytes == 0) return;
-    blocks_[storage] = allocator_.allocate(bytes, step_.stream_of(storage));
-    note_reserved();
-  }
-
-  void on_free_requested(std::int32_t storage) override {
-    if (blocks_[storage] != kNoBlock) allocator_.request_free(blocks_[storage]);
-  }
-
-  void on_free(std::int32_t storage) override {
-    Handle& block = blocks_[storage];
-    if (block == kNoBlock) return;  // a storage without bytes
-    allocator_.free(block);
-    block = kNoBlock;
-    note_reserved();
-    if (is_resident(storage)) freed_residents_.push_back(storage);
-  }
-
-  void on_staging(Bytes bytes) override {
-    allocator_.free(allocator_.allocate(bytes, kCopyOutStream));
-    note_reserved();
+  /// Returns false, before the end, once more than `most_reserved` is reserved.
+  bool make_calls(const std::vector<AllocatorCall>& calls, Bytes most_reserved) {
+    for (const AllocatorCall& call : calls) {
+      make(call);
+      note_reserved(call.event);
+      if (allocator_.counters().reserved.current > most_reserved) return false;
+    }
+    return true;
   }
 
   /// Steps end with an idle device, so what waits for streams is free. A block that the step leaves allocated
@@ -86,13 +63,42 @@ class CacheListener final : public ReplayListener {
   const std::vector<ReservedAtEvent>& reserved() const { return reserved_; }
 
  private:
-  void add_storage(std::int32_t storage) {
-    blocks_.resize(std::max(blocks_.size(), static_cast<std::size_t>(storage) + 1), kNoBlock);
+  void make(const AllocatorCall& call) {
+    switch (call.kind) {
+      case AllocatorCall::Kind::kAllocate:
+        add_storage(call.storage);
+        if (call.bytes > 0)
+          blocks_[call.storage] = allocator_.allocate(call.bytes, step_.stream_of(call.storage));
+        return;
+      case AllocatorCall::Kind::kRequestFree:
+        if (blocks_[call.storage] != kNoBlock) allocator_.request_free(blocks_[call.storage]);
+        return;
+      case AllocatorCall::Kind::kFree:
+        return free(call.storage);
+      case AllocatorCall::Kind::kStage:
+        return allocator_.free(allocator_.allocate(call.bytes, kCopyOutStream));
+      case AllocatorCall::Kind::kCarry:
+        add_storage(call.storage);
+        blocks_[call.storage] = carried_.at(call.older_storage);
+        return;
+    }
   }
 
-  void note_reserved() {
+  void free(std::int32_t storage) {
+    Handle& block = blocks_[storage];
+    if (block == kNoBlock) return;  // a storage without bytes
+    allocator_.free(block);
+    block = kNoBlock;
+    if (is_resident(storage)) freed_residents_.push_back(storage);
+  }
+
+  void add_storage(std::int32_t storage) {
+    if (static_cast<std::size_t>(storage) >= blocks_.size()) blocks_.resize(storage + 1, kNoBlock);
+  }
+
+  void note_reserved(std::size_t event) {
     const Bytes bytes = allocator_.counters().reserved.current;
-    if (reserved_.empty() || reserved_.back().bytes != bytes) reserved_.push_back({event_, bytes});
+    if (reserved_.empty() || reserved_.back().bytes != bytes) reserved_.push_back({event, bytes});
   }
 
   bool is_resident(std::int32_t storage) const {
@@ -115,8 +121,34 @@ class CacheListener final : public ReplayListener {
   std::vector<Handle> blocks_;                ///< by storage; kNoBlock: no block is allocated
   std::vector<std::int32_t> freed_residents_;
   std::map<std::int32_t, Handle> carried_;  ///< blocks of CarriedCopy::storage
-  std::size_t event_ = 0;
   std::vector<ReservedAtEvent> reserved_;
+};
+
+/// Returns true if a step replays alike after both, and calls the allocator for the same storages.
+bool begin_alike(const CarriedMemory& a, const CarriedMemory& b) {
+  return a == b && std::ranges::equal(a.copies, b.copies, {}, &CarriedCopy::storage, &CarriedCopy::storage);
+}
+
+/// A step under a policy, replayed anew only where it begins with other memory than the last one did.
+class ReplayedSteps {
+ public:
+  ReplayedSteps(const Step& step, const Policy& policy, const Link& link)
+      : step_(step), policy_(policy), link_(link) {}
+
+  const LoggedStep& after(const CarriedMemory& carried) {
+    if (!last_ || !begin_alike(carried, begun_with_)) {
+      last_ = log_step(carried, step_, policy_, link_);
+      begun_with_ = carried;
+    }
+    return *last_;
+  }
+
+ private:
+  const Step& step_;
+  const Policy& policy_;
+  const Link& link_;
+  CarriedMemory begun_with_;
+  std::optional<LoggedStep> last_;
 };
 
 /// Memory use of several steps over one allocator, and the reserved memory of the last one.
@@ -125,60 +157,93 @@ struct FollowedSteps {
   std::vector<ReservedAtEvent> reserved;
 };
 
-/// Replays `steps` steps over one allocator. Throws AllocatorOutOfMemory.
-FollowedSteps follow_steps(const Step& step, const Policy& policy, const CacheSetting& setting,
-                           const DeviceLimits& limits) {
+/// Follows one allocator through the steps. Returns nullopt if a measured one reserves more than
+/// `most_reserved`. Throws AllocatorOutOfMemory.
+std::optional<FollowedSteps> follow_steps(const Step& step, ReplayedSteps& steps, int count,
+                                          const DeviceLimits& limits, Bytes most_reserved) {
   CachingAllocator allocator(*step.allocator(), limits);
-  CacheListener listener(step, allocator);
+  CacheSteps cache(step, allocator);
   CacheUse use;
   AllocatorState before = allocator.state();
   CarriedMemory carried = everything_on_device(step);
   // The first step finds what a step that offloads nothing has left, so `run` measures the others.
-  const int unmeasured = step.carries_tensors() && setting.steps > 1 ? 1 : 0;
-  for (int i = 0; i < setting.steps; ++i) {
-    listener.begin_step();
-    CarriedMemory left = replay_after(carried, step, policy, setting.link, &listener).carried;
-    if (i >= unmeasured) {
+  const int unmeasured = step.carries_tensors() && count > 1 ? 1 : 0;
+  for (int i = 0; i < count; ++i) {
+    const bool is_measured = i >= unmeasured;
+    const LoggedStep& logged = steps.after(carried);
+    const CarriedMemory& left = logged.prediction.carried;
+    cache.begin_step();
+    if (!cache.make_calls(logged.calls, is_measured ? most_reserved : kUnlimitedBytes)) return std::nullopt;
+    if (is_measured) {
       use.allocated_peak_bytes = std::max(use.allocated_peak_bytes, allocator.counters().allocated.peak);
       use.reserved_peak_bytes = std::max(use.reserved_peak_bytes, allocator.counters().reserved.peak);
     }
-    listener.end_step(left);
+    cache.end_step(left);
     AllocatorState after = allocator.state();
-    if (after == before && left == carried && i >= unmeasured) break;  // all further steps would be equal
+    if (after == before && left == carried && is_measured) break;  // all further steps would be equal
     before = std::move(after);
-    carried = std::move(left);
+    carried = left;
   }
-  return {use, listener.reserved()};
+  if (use.reserved_peak_bytes > most_reserved) return std::nullopt;  // from the beginning
+  return FollowedSteps{use, cache.reserved()};
 }
 
-/// Replays the steps within the device's limit or, if that is not enough, without any limit; `fits` says
-/// which.
-FollowedSteps follow_steps(const Step& step, const Policy& policy, const CacheSetting& setting, bool& fits) {
+/// Follows the steps within the device's limit or, if that is not enough, without any limit; `fits` says
+/// which. Returns nullopt if they reserve more than `most_reserved`.
+std::optional<FollowedSteps> follow_steps(const Step& step, ReplayedSteps& steps, const CacheSetting& setting,
+                                          bool& fits, Bytes most_reserved = kUnlimitedBytes) {
   // The memory held at the beginning is not requested again, so no request would notice that it does not fit.
   fits = sum_up(*step.allocator()).reserved <= setting.device_memory_bytes.value_or(kUnlimitedBytes);
   try {
-    return follow_steps(step, policy, setting, {setting.device_memory_bytes, setting.device_total_bytes});
+    return follow_steps(step, steps, setting.steps, {setting.device_memory_bytes, setting.device_total_bytes},
+                        most_reserved);
   } catch (const AllocatorOutOfMemory&) {
     fits = false;
-    return follow_steps(step, policy, setting, {std::nullopt, setting.device_total_bytes, kUnlimitedBytes});
+    return follow_steps(step, steps, setting.steps,
+                        {std::nullopt, setting.device_total_bytes, kUnlimitedBytes}, most_reserved);
   }
 }
 
 }  // namespace
 
+void add_cache_use(const CacheUse& use, Metrics& metrics) {
+  metrics.device_allocated_peak_bytes = use.allocated_peak_bytes;
+  metrics.device_reserved_peak_bytes = use.reserved_peak_bytes;
+}
+
+Metrics predict_step(const Step& step, const Policy& policy, const CacheSetting& setting) {
+  return *predict_step_within(kUnlimitedBytes, step, policy, setting);
+}
+
+std::optional<Metrics> predict_step_within(Bytes most_taken, const Step& step, const Policy& policy,
+                                           const CacheSetting& setting) {
+  ReplayedSteps steps(step, policy, setting.link);
+  Metrics metrics = steps.after(steady_memory(step, policy, setting.link)).prediction.metrics;
+  if (step.allocator()) {
+    bool fits = true;
+    const auto followed = follow_steps(step, steps, setting, fits, most_taken);
+    if (!followed) return std::nullopt;
+    add_cache_use(followed->use, metrics);
+  }
+  if (device_bytes_taken(metrics) > most_taken) return std::nullopt;
+  return metrics;
+}
+
 std::optional<CachePrediction> predict_cache(const Step& step, const Policy& policy,
                                              const CacheSetting& setting) {
   if (!step.allocator()) return std::nullopt;
+  ReplayedSteps steps(step, policy, setting.link);
   CachePrediction prediction;
-  prediction.use = follow_steps(step, policy, setting, prediction.fits).use;
+  prediction.use = follow_steps(step, steps, setting, prediction.fits)->use;
   return prediction;
 }
 
 std::vector<ReservedAtEvent> reserved_over_step(const Step& step, const Policy& policy,
                                                 const CacheSetting& setting) {
   if (!step.allocator()) return {};
+  ReplayedSteps steps(step, policy, setting.link);
   bool fits = true;
-  return follow_steps(step, policy, setting, fits).reserved;
+  return follow_steps(step, steps, setting, fits)->reserved;
 }
 
 }  // namespace offprof

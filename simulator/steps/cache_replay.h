@@ -9,6 +9,7 @@
 #include "traces/base/units.h"
 #include "traces/model/allocator_state.h"
 #include "traces/model/link.h"
+#include "traces/model/metrics.h"
 #include "traces/model/policy.h"
 
 namespace offprof {
@@ -35,6 +36,16 @@ struct CachePrediction {
 /// no such allocator.
 std::optional<CachePrediction> predict_cache(const Step& step, const Policy& policy,
                                              const CacheSetting& setting);
+
+/// Sets the figures of the caching allocator.
+void add_cache_use(const CacheUse& use, Metrics& metrics);
+
+/// Predicts a step under `policy`: what `replay` returns over the setting's link, and the figures of
+/// predict_cache.
+Metrics predict_step(const Step& step, const Policy& policy, const CacheSetting& setting);
+/// Same, but returns nullopt, and sooner, if the step takes more than `most_taken` (device_bytes_taken).
+std::optional<Metrics> predict_step_within(Bytes most_taken, const Step& step, const Policy& policy,
+                                           const CacheSetting& setting);
 
 /// Memory that the caching allocator holds from an event on.
 struct ReservedAtEvent {

@@ -18,6 +18,20 @@ StepProgram on_gpu(StepProgram program) {
   return program;
 }
 
+/// Returns a step program that leaves a saved tensor to the next step.
+StepProgram carrying_step() {
+  ProgramSketch sketch(kParameters + 30 * kMiB);
+  const auto before = sketch.resident(30 * kMiB);
+  const auto left = sketch.alloc(30 * kMiB);
+  sketch.save(left);
+  sketch.free(left);
+  sketch.free(before);
+  StepProgram program = on_gpu(sketch.program());
+  program.allocator->segments.push_back({0, true, false, {{30 * kMiB, 30 * kMiB, true, before}}});
+  program.renewals = {{before, left}};
+  return program;
+}
+
 CachePrediction predict(const StepProgram& program, const std::string& policy,
                         const CacheSetting& setting = {}) {
   return *predict_cache(Step(program), preset_policy(policy), setting);
@@ -167,15 +181,7 @@ TEST(PredictCache, ABlockThatAStepLeavesReplacesTheFreedResident) {
 }
 
 TEST(PredictCache, FollowsATensorThatOutlivesItsStep) {
-  ProgramSketch sketch(kParameters + 30 * kMiB);
-  const auto before = sketch.resident(30 * kMiB);
-  const auto left = sketch.alloc(30 * kMiB);
-  sketch.save(left);
-  sketch.free(left);
-  sketch.free(before);
-  StepProgram program = on_gpu(sketch.program());
-  program.allocator->segments.push_back({0, true, false, {{30 * kMiB, 30 * kMiB, true, before}}});
-  program.renewals = {{before, left}};
+  const StepProgram program = carrying_step();
   const CacheSetting setting{.steps = 3};
   EXPECT_EQ(predict(program, "keep", setting).use.allocated_peak_bytes, kParameters + 60 * kMiB);
   Policy offload = preset_policy("offload");
@@ -212,6 +218,40 @@ TEST(PredictCache, ADenseCopyOfAScatteredTensorTakesTemporaryMemory) {
   EXPECT_EQ(step.staging_bytes(half), 32 * kMiB);
   EXPECT_EQ(predict_cache(step, trl, {})->use.allocated_peak_bytes, kParameters + 64 * kMiB + 32 * kMiB);
   EXPECT_EQ(replay(step, trl, kAnyLink).metrics.device_peak_bytes, 64 * kMiB + 32 * kMiB);
+}
+
+TEST(PredictStep, AddsTheCacheToTheReplayedStep) {
+  for (const StepProgram& program : {on_gpu(ChainSketch::program(5, 12 * kMiB)), carrying_step()})
+    for (const char* policy : {"keep", "offload", "trl"}) {
+      const Step step(program);
+      const CacheSetting setting{.steps = 4};
+      Metrics expected = replay(step, preset_policy(policy), setting.link).metrics;
+      add_cache_use(predict_cache(step, preset_policy(policy), setting)->use, expected);
+      EXPECT_EQ(predict_step(step, preset_policy(policy), setting), expected) << policy;
+    }
+}
+
+TEST(PredictStep, WithoutAnAllocatorThereIsNoCache) {
+  const Step step(ChainSketch::program(2, kMiB));
+  const Metrics metrics = predict_step(step, preset_policy("keep"), {});
+  EXPECT_EQ(metrics, replay(step, preset_policy("keep"), kAnyLink).metrics);
+  EXPECT_EQ(predict_step_within(*metrics.device_peak_bytes, step, preset_policy("keep"), {}), metrics);
+  EXPECT_EQ(predict_step_within(*metrics.device_peak_bytes - 1, step, preset_policy("keep"), {}),
+            std::nullopt);
+}
+
+TEST(PredictStep, IsAbsentWhereItTakesMoreThanTheMost) {
+  for (const StepProgram& program : {on_gpu(ChainSketch::program(5, 12 * kMiB)), carrying_step()})
+    for (const char* policy : {"keep", "offload", "trl"})
+      for (const std::optional<Bytes> device_memory : {std::optional<Bytes>(), std::optional(40 * kMiB)}) {
+        const Step step(program);
+        const CacheSetting setting{.steps = 4, .device_memory_bytes = device_memory};
+        const Metrics metrics = predict_step(step, preset_policy(policy), setting);
+        const Bytes taken = device_bytes_taken(metrics);
+        EXPECT_EQ(predict_step_within(taken, step, preset_policy(policy), setting), metrics) << policy;
+        EXPECT_EQ(predict_step_within(taken - 1, step, preset_policy(policy), setting), std::nullopt)
+            << policy;
+      }
 }
 
 }  // namespace

@@ -97,23 +97,24 @@ TraceSteps::TraceSteps(const Trace& trace, const std::optional<MemoryCapacity>& 
   changed_ = changed_by_dense_copies(*dense_program_, reloaded_tensors(*dense_step_, dense_offload_all()));
 }
 
+CacheSetting TraceSteps::cache_over(const Link& link) const {
+  CacheSetting setting = cache_setting_;
+  setting.link = link;
+  return setting;
+}
+
 Metrics TraceSteps::predict(const Policy& policy, const Link& link) const {
-  const Step& replayed = step(policy);
-  return with_cache(replayed, policy, link, replay(replayed, policy, link).metrics);
+  return predict_step(step(policy), policy, cache_over(link));
+}
+
+std::optional<Metrics> TraceSteps::predict_within(Bytes most_taken, const Policy& policy,
+                                                  const Link& link) const {
+  return predict_step_within(most_taken, step(policy), policy, cache_over(link));
 }
 
 Metrics TraceSteps::with_cache(const Policy& policy, Metrics replayed) const {
-  return with_cache(step(policy), policy, cache_setting_.link, std::move(replayed));
-}
-
-Metrics TraceSteps::with_cache(const Step& step, const Policy& policy, const Link& link,
-                               Metrics replayed) const {
-  CacheSetting setting = cache_setting_;
-  setting.link = link;
-  if (const auto cache = predict_cache(step, policy, setting)) {
-    replayed.device_allocated_peak_bytes = cache->use.allocated_peak_bytes;
-    replayed.device_reserved_peak_bytes = cache->use.reserved_peak_bytes;
-  }
+  if (const auto cache = predict_cache(step(policy), policy, cache_setting_))
+    add_cache_use(cache->use, replayed);
   return replayed;
 }
 

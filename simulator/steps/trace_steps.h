@@ -37,6 +37,8 @@ class TraceSteps {
 
   /// Predicts a step under `policy`: replays it, and adds the caching allocator's figures.
   Metrics predict(const Policy& policy, const Link& link) const;
+  /// Same, but returns nullopt, and sooner, if the step takes more than `most_taken` (device_bytes_taken).
+  std::optional<Metrics> predict_within(Bytes most_taken, const Policy& policy, const Link& link) const;
 
   /// Adds the caching allocator's figures to `replayed`, the result of a replay under `policy`, if the device
   /// has such an allocator. They cover as many steps as the run measured. They are the memory taken within
@@ -76,8 +78,8 @@ class TraceSteps {
   enum class Recorded { kAsSaved, kDense, kNeither };
 
   Recorded recorded_of(const Policy& policy) const;
+  CacheSetting cache_over(const Link& link) const;
   bool is_dense(const Policy& policy) const { return recorded_of(policy) != Recorded::kAsSaved; }
-  Metrics with_cache(const Step& step, const Policy& policy, const Link& link, Metrics replayed) const;
 
   std::span<const TransformProfile> transforms_;
   const StepProgram& program_;

@@ -32,17 +32,6 @@ Nanoseconds time_of(const Candidate& candidate) {
   return *candidate.predicted.step_time_ns;
 }
 
-/// Makes all sizes so large that PyTorch's allocator rounds them to different degrees, and puts the step on a
-/// device with that allocator. Returns the factor.
-Bytes move_to_gpu(StepProgram& program) {
-  constexpr Bytes kFactor = kMiB / 3;
-  for (ProgramStorage& storage : program.storages) storage.bytes *= kFactor;
-  for (SavedTensor& saved : program.saved) saved.bytes *= kFactor;
-  program.resident_bytes = 0;
-  program.allocator.emplace();
-  return kFactor;
-}
-
 struct Case {
   Trace trace;
   Link link;

@@ -201,4 +201,15 @@ inline Link random_link() {
   return {direction(), direction(), *rc::gen::inRange<Nanoseconds>(0, 15)};
 }
 
+/// Makes all sizes so large that PyTorch's allocator rounds them to different degrees, and puts the step on a
+/// device with that allocator. Returns the factor.
+inline Bytes move_to_gpu(StepProgram& program) {
+  constexpr Bytes kFactor = kMiB / 3;
+  for (ProgramStorage& storage : program.storages) storage.bytes *= kFactor;
+  for (SavedTensor& saved : program.saved) saved.bytes *= kFactor;
+  program.resident_bytes = 0;
+  program.allocator.emplace();
+  return kFactor;
+}
+
 }  // namespace offprof
