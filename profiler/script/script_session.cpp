@@ -253,8 +253,7 @@ void ScriptSession::forget_in_child() {
   if (step_) step_->forget_in_child();
 }
 
-/// Notes memory that the program keeps from each step: later steps then begin with more than the recorded
-/// one.
+/// Notes memory that the program keeps from each step.
 void ScriptSession::note_growth() {
   std::map<Bytes, std::size_t> growths;
   for (std::size_t i = 1; i < resident_bytes_.size(); ++i)
@@ -264,8 +263,23 @@ void ScriptSession::note_growth() {
   const auto cause = leaks_.cause_of(usual->first);
   result_.trace.notes.push_back(
       fmt::format("the program keeps {} more with most steps{}, as when a loss is stored with its graph "
-                  "(losses.append(loss) instead of loss.item()): predictions assume that this does not grow",
-                  format_bytes(usual->first), cause ? fmt::format(" ({})", *cause) : ""));
+                  "(losses.append(loss) instead of loss.item()): predictions {}",
+                  format_bytes(usual->first), cause ? fmt::format(" ({})", *cause) : "",
+                  follow_growth(usual->first) ? "are those of the last measured step"
+                                              : "assume that this does not grow"));
+}
+
+/// Lets the recorded steps begin with what the last measured one began with, if that is `growth` more for
+/// each step between them. Returns false if it is not.
+bool ScriptSession::follow_growth(Bytes growth) {
+  Trace& trace = result_.trace;
+  const Bytes measured = *trace.metrics.device_resident_bytes;
+  const auto recorded = std::ranges::find(resident_bytes_, trace.program.resident_bytes);
+  const auto last = std::find(recorded, resident_bytes_.end(), measured);
+  if (last == resident_bytes_.end() || measured != *recorded + growth * (last - recorded)) return false;
+  trace.program.resident_bytes = measured;
+  if (trace.dense_program) trace.dense_program->resident_bytes = measured;
+  return true;
 }
 
 RunResult& ScriptSession::result() {

@@ -109,6 +109,7 @@ class ScriptSession {
   void skip_step();
   void take(StepResult step);
   void note_growth();
+  bool follow_growth(Bytes growth);
 
   ScriptRequest request_;
   Device& device_;

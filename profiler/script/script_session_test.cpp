@@ -145,6 +145,18 @@ TEST_F(ScriptSessionTest, NotesMemoryThatTheProgramKeepsFromEachStep) {
   });
   EXPECT_THAT(session.result().trace.notes,
               Contains(HasSubstr("the program keeps 1.00 KiB more with most steps (aten::ones in forward)")));
+  const Trace& trace = session.result().trace;
+  EXPECT_EQ(trace.program.resident_bytes, trace.metrics.device_resident_bytes);
+}
+
+TEST_F(ScriptSessionTest, DoesNotFollowMemoryThatGrowsInSomeStepsOnly) {
+  ScriptSession session(request("keep"), device_, kQuietly);
+  std::vector<at::Tensor> kept;
+  record(session, [&](int i) {
+    if (i % 4 != 0) kept.push_back(at::ones({256}));
+    return 16;
+  });
+  EXPECT_THAT(session.result().trace.notes, Contains(HasSubstr("assume that this does not grow")));
 }
 
 TEST_F(ScriptSessionTest, TakesAtMostFifteenStepsAndSaysHowManyAreLeft) {

@@ -185,3 +185,10 @@ def test_a_leak_is_reported_with_its_bytes_and_its_operator(
 ) -> None:
     report = report_of("run", script(after="kept.append(loss)"), "--device", device, "--policy", "keep")
     assert "the program keeps 4 B more with most steps (aten::mean in forward)" in " ".join(report["notes"])
+
+
+@pytest.mark.parametrize("device", ["host", "virtual:h200"])
+def test_memory_that_each_step_keeps_is_predicted(device: str, script: Callable[..., Path], report_of: Report) -> None:
+    report = report_of("run", script(after="kept.append(loss.detach())"), "--device", device, "--policy", "offload")
+    assert "predictions are those of the last measured step" in " ".join(report["notes"])
+    assert report["inexact"] == []
