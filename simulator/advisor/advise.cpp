@@ -275,9 +275,23 @@ class AdviceSearch {
     const ModuleFamily& family = checkpointed.modules;
     const GoalRank best = rank(advice_.ways[best_way()]);
     std::vector<std::size_t> counts = {family.paths.size() / 8, family.paths.size() / 3};
+    if (const auto most = most_within_time(checkpointed)) counts.push_back(*most);
+    std::ranges::sort(counts);
+    counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
     std::erase(counts, std::size_t{0});
     progress_(fmt::format("recording some {} checkpointed", family.pattern));
     return std::ranges::any_of(try_counts(family, counts), [&](const GoalRank& rank) { return rank < best; });
+  }
+
+  /// For Objective::kMemory: returns how many modules of the family can probably be checkpointed within the
+  /// time; nullopt: there is no limit.
+  std::optional<std::size_t> most_within_time(const CheckpointedFamily& checkpointed) {
+    if (request_.objective != Objective::kMemory || !advice_.goal.most_time) return std::nullopt;
+    const auto time_of = [&](const PreparedStep& step) {
+      return *predict(step, preset_policy("keep")).predicted.step_time_ns;
+    };
+    return checkpointed_within(*advice_.goal.most_time, checkpointed.modules.paths.size(), time_of(*base_),
+                               time_of(*checkpointed.all));
   }
 
   /// Records so many modules checkpointed, for each count. Returns the ranks of the best mixtures.

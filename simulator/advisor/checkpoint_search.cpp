@@ -47,4 +47,12 @@ std::size_t best_checkpoint_count(
   }
 }
 
+std::size_t checkpointed_within(Nanoseconds most_ns, std::size_t modules, Nanoseconds none_ns,
+                                Nanoseconds all_ns) {
+  if (most_ns >= all_ns) return modules;
+  if (most_ns <= none_ns) return 0;
+  const double part = static_cast<double>(most_ns - none_ns) / static_cast<double>(all_ns - none_ns);
+  return static_cast<std::size_t>(part * static_cast<double>(modules));
+}
+
 }  // namespace offprof

@@ -17,4 +17,9 @@ std::size_t best_checkpoint_count(
     std::size_t modules, std::map<std::size_t, GoalRank>& known,
     const std::function<std::vector<GoalRank>(const std::vector<std::size_t>&)>& try_all);
 
+/// Returns how many of `modules` can be checkpointed within `most_ns`, if a step takes `none_ns` with none of
+/// them and `all_ns` with all, and each adds the same.
+std::size_t checkpointed_within(Nanoseconds most_ns, std::size_t modules, Nanoseconds none_ns,
+                                Nanoseconds all_ns);
+
 }  // namespace offprof

@@ -57,5 +57,17 @@ TEST(CheckpointSearch, TriesTheOnlyCountBetweenNoneAndBothModules) {
   EXPECT_EQ(Search(2, 1).best(), 1U);
 }
 
+TEST(CheckpointedWithin, EachModuleAddsTheSame) {
+  EXPECT_EQ(checkpointed_within(1100, 4, 1000, 1118), 3);
+  EXPECT_EQ(checkpointed_within(1100, 4, 1000, 1134), 2);
+}
+
+TEST(CheckpointedWithin, IsNoneOrAllBeyondTheEnds) {
+  EXPECT_EQ(checkpointed_within(1000, 4, 1000, 1100), 0);
+  EXPECT_EQ(checkpointed_within(900, 4, 1000, 1100), 0);
+  EXPECT_EQ(checkpointed_within(1100, 4, 1000, 1100), 4);
+  EXPECT_EQ(checkpointed_within(1100, 4, 1000, 1000), 4) << "checkpointing may be free";
+}
+
 }  // namespace
 }  // namespace offprof

@@ -65,32 +65,29 @@ class MixtureSearch {
     return starts;
   }
 
-  Metrics evaluate(const Mixture& mixture) {
-    return *find(
-        mixture, [](const auto& known) { return known.has_value(); },
-        [&](const Policy& policy) { return std::optional(steps_.predict(policy, link_)); });
-  }
+  Metrics evaluate(const Mixture& mixture) { return *find(mixture, /*most_taken=*/std::nullopt); }
 
   /// Returns nullopt if the mixture takes more memory than the goal's limit.
   std::optional<Metrics> evaluate_within(const Mixture& mixture) {
-    if (!goal_.most_memory) return evaluate(mixture);
-    const Bytes most = *goal_.most_memory;
-    const auto found = find(
-        mixture, [](const auto&) { return true; },
-        [&](const Policy& policy) { return steps_.predict_within(most, policy, link_); });
-    return found && device_bytes_taken(*found) <= most ? found : std::nullopt;
+    const auto found = find(mixture, goal_.most_memory);
+    return found && takes_too_much(*found) ? std::nullopt : found;
   }
 
-  /// Returns the metrics in `known_` if they are `enough`, and predicts them if not.
-  template <typename IsEnough, typename Predict>
-  std::optional<Metrics> find(Mixture mixture, const IsEnough& is_enough, const Predict& predict) {
+  bool takes_too_much(const Metrics& metrics) const {
+    return goal_.most_memory && device_bytes_taken(metrics) > *goal_.most_memory;
+  }
+
+  /// Predicts the mixture, unless `known_` has it. May return nullopt if it takes more than `most_taken`.
+  std::optional<Metrics> find(Mixture mixture, const std::optional<Bytes>& most_taken) {
     if (mixture.share == 0) mixture = {.rules = mixture.rules};  // nothing moves
     {
       const std::scoped_lock lock(mutex_);
-      if (const auto known = known_.find(mixture); known != known_.end() && is_enough(known->second))
-        return known->second;
+      const auto known = known_.find(mixture);
+      if (known != known_.end() && (known->second || most_taken)) return known->second;
     }
-    std::optional<Metrics> metrics = predict(maker_.policy_of(mixture));
+    const Policy policy = maker_.policy_of(mixture);
+    std::optional<Metrics> metrics =
+        most_taken ? steps_.predict_within(*most_taken, policy, link_) : steps_.predict(policy, link_);
     const std::scoped_lock lock(mutex_);
     known_.insert_or_assign(mixture, metrics);
     return metrics;
@@ -100,7 +97,7 @@ class MixtureSearch {
   bool needs_more(const Metrics& metrics) const {
     if (goal_.objective == Objective::kMemory)
       return !goal_.most_time || *metrics.step_time_ns <= *goal_.most_time;
-    return goal_.most_memory && device_bytes_taken(metrics) > *goal_.most_memory;
+    return takes_too_much(metrics);
   }
 
   /// Returns the mixture with the best share, by bisection between no and all bytes.
