@@ -124,7 +124,9 @@ std::optional<Metrics> ChildRecorder::confirm(const Way& way) {
     confirmation_failure_ = failure_reason(read_file(errors), status);
     return std::nullopt;
   }
-  return read_trace(path).metrics;
+  Trace confirmed = read_trace(path);
+  confirmed_notes_ = std::move(confirmed.notes);
+  return confirmed.metrics;
 }
 
 Variables ChildRecorder::environment_of(const Configuration& configuration) const {

@@ -55,6 +55,8 @@ class ChildRecorder : public SizedStepRecorder {
   const Trace* plain_trace() const { return plain_.get(); }
   /// Returns why the last run that was to confirm a way failed; empty if none failed.
   const std::string& confirmation_failure() const { return confirmation_failure_; }
+  /// Returns the notes of the last run that confirmed a way.
+  const std::vector<std::string>& confirmed_notes() const { return confirmed_notes_; }
 
  private:
   std::size_t runs_at_once() const;
@@ -71,6 +73,7 @@ class ChildRecorder : public SizedStepRecorder {
   std::shared_ptr<const Trace> plain_;
   std::optional<Trace> given_plain_;
   std::string confirmation_failure_;
+  std::vector<std::string> confirmed_notes_;
 };
 
 }  // namespace offprof

@@ -228,7 +228,7 @@ class AdviseCommand : public Subcommand {
     if (goal_ == Goal::kBatch && !program_.is_script())
       report.notes.emplace_back(
           "a batch of any size can be trained in N parts that fit, which add up their gradients: "
-          "offprof run --microbatches N");
+          "offprof run --slices 1 --microbatches N");
     if (report.advice.ways.empty() || report.advice.ways.front().size == 0) {
       context.publish_beside(report, "");
       return ExitStatus::kCheckFailed;
@@ -242,6 +242,8 @@ class AdviseCommand : public Subcommand {
 
   std::vector<std::string> notes_on(const ChildRecorder& recorder) const {
     std::vector<std::string> notes = recorder.plain_trace()->notes;
+    for (const std::string& note : recorder.confirmed_notes())
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
     if (std::string inexactness = TraceSteps(*recorder.plain_trace()).inexactness(preset_policy("keep"));
         !inexactness.empty())
       notes.push_back(std::move(inexactness));

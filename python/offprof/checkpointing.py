@@ -25,9 +25,10 @@ class Checkpointing:
     module runs in ``torch.utils.checkpoint.checkpoint(use_reentrant=False)`` where gradients are enabled.
     """
 
-    def __init__(self, patterns: list[str]) -> None:
-        """Takes the patterns; `install` begins to look for the modules."""
+    def __init__(self, patterns: list[str], add_note: Callable[[str], None]) -> None:
+        """Takes the patterns; `install` begins to look for the modules. `add_note` gets notes on what was done."""
         self._patterns = patterns
+        self._add_note = add_note
         self._unmatched = set(patterns)
         self._known: set[int] = set()  # ids of modules of the roots, which the program holds
         self._paths: list[str] = []
@@ -59,6 +60,7 @@ class Checkpointing:
     def _call_begins(self, module: torch.nn.Module, _: Any) -> None:
         if id(module) in self._known:
             return
+        self._switch_cache_off(module)
         outermost: str | None = None
         for path, inner in module.named_modules():
             self._known.add(id(inner))
@@ -71,6 +73,21 @@ class Checkpointing:
             if matching and not is_inside:
                 outermost = path
                 inner.forward = _checkpointed(inner.forward)
+
+    def _switch_cache_off(self, root: torch.nn.Module) -> None:
+        """Switches off the cache of keys and values of models of transformers, as their own checkpointing does.
+
+        A layer that runs again would find its keys in the cache twice.
+        """
+        configs = {id(inner.config): inner.config for inner in root.modules() if hasattr(inner, "config")}
+        cached = [config for config in configs.values() if getattr(config, "use_cache", False)]
+        for config in cached:
+            config.use_cache = False
+        if cached:
+            self._add_note(
+                "the model's config.use_cache was set to False, since a layer that is recomputed would find its keys "
+                "in the cache twice: set it where you train with checkpointed modules"
+            )
 
 
 def _checkpointed(forward: Callable[..., Any]) -> Callable[..., Any]:

@@ -123,7 +123,9 @@ class _Launch:
         locator = CodeLocator()
         self.recording = extension.Recording(request_text, self._report_progress, locator.locate)
         patience = self.request["patience_seconds"]
-        self.checkpointing = Checkpointing(self.request["run"]["settings"].get("checkpoint", []))
+        self.checkpointing = Checkpointing(
+            self.request["run"]["settings"].get("checkpoint", []), self.recording.add_note
+        )
         self.exported = ExportedCode(self.request["applied_code"])
         self.driver = ScriptDriver(
             *(self.recording, extension.Phase, locator, self._finish, patience),
@@ -215,7 +217,7 @@ class _Launch:
         return self._refuse(
             True,
             f"{self.program} {how} after {_steps(steps)}, before everything was recorded",
-            f"Let it train for {self.recording.steps_left} steps more." + self._shorter_way(),
+            f"Let it train for {_steps(self.recording.steps_left)} more." + self._shorter_way(),
         )
 
     def _shorter_way(self) -> str:
@@ -291,7 +293,13 @@ def failure_hint(device: str, error: BaseException, notes: list[str]) -> str:
             "Run the model on the default stream: without torch.cuda.stream or StreamContext. offprof exec runs the program "
             "as it is, and gives its peaks. Nothing is written."
         )
-    return "Its traceback is above. Nothing is written." + _hint_of_reads(notes)
+    return "Its traceback is above. Nothing is written." + _hint_of_ranks() + _hint_of_reads(notes)
+
+
+def _hint_of_ranks() -> str:
+    """Returns a sentence on the number of ranks; empty if the program is no rank of several."""
+    ranks = int(os.environ.get("WORLD_SIZE", "1"))
+    return f" If the model cannot be split among {ranks} ranks, give another --world-size." if ranks > 1 else ""
 
 
 def _hint_of_reads(notes: list[str]) -> str:

@@ -115,3 +115,53 @@ def test_advice_for_a_script_tries_its_modules(program: Path, report_of: Report)
     assert any("--checkpoint" in way["flags"] for way in advice["ways"])
     recommended = advice["recommended"]
     assert recommended["measured"]["device_peak_bytes"] == recommended["predicted"]["device_peak_bytes"]
+
+
+CACHING_PROGRAM = """
+from types import SimpleNamespace
+
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(64, 64)
+
+    def forward(self, x, keys=None):
+        key = self.up(x)
+        if keys is not None:
+            keys.append(key)
+            key = torch.cat(keys).mean(0) + key
+        return x + key.tanh()
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.config = SimpleNamespace(use_cache=True)
+        self.layers = nn.ModuleList(Block() for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x, [] if self.config.use_cache else None)
+        return x
+
+
+model = Model().to("cuda" if torch.cuda.is_available() else "cpu")
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+for _ in range(30):
+    model(torch.ones(16, 64, device=model.layers[0].up.weight.device)).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize("device", ["host", "virtual:h200"])
+def test_checkpointed_modules_have_no_cache_of_keys_and_values(device: str, report_of: Report, tmp_path: Path) -> None:
+    (tmp_path / "caching.py").write_text(CACHING_PROGRAM)
+    report = report_of("run", "caching.py", "--device", device, "--checkpoint", "layers.*", "-o", "t.json")
+    assert "config.use_cache was set to False" in " ".join(report["notes"])
+    report = report_of("run", "caching.py", "--device", device, "-o", "t.json")
+    assert "use_cache" not in " ".join(report.get("notes", []))
