@@ -117,6 +117,8 @@ class ExecCommand : public Subcommand {
       std::ranges::stable_sort(processes, {}, [&](const GpuProcess& process) {
         return place_of(ranks_, process.rank.value_or(0));
       });
+    const bool ranks_differ = std::ranges::any_of(
+        processes, [](const GpuProcess& process) { return !process.collectives.mismatch.empty(); });
     publish(context,
             {.profile = profile.name,
              .device_name = profile.device_name,
@@ -127,6 +129,7 @@ class ExecCommand : public Subcommand {
              .exit_status = ended.status,
              .ranks_not_run = ended.ranks_not_run,
              .processes = std::move(processes)});
+    if (ended.status == 0 && ranks_differ) return ExitStatus::kCheckFailed;
     return static_cast<ExitStatus>(ended.status);
   }
 
@@ -137,8 +140,10 @@ class ExecCommand : public Subcommand {
       if (fs::path(word).filename() == "torchrun" || word == "torch.distributed.run")
         throw input_error(
             fmt::format("--world-size runs ranks alone, and {} starts ranks itself", word),
-            "Leave out one of them: offprof exec --world-size 8 -- python train.py, or offprof exec "
-            "-- torchrun --nproc-per-node 8 train.py");
+            fmt::format(
+                "Leave out one of them: offprof exec --world-size {0} -- python train.py, or offprof exec "
+                "-- {1} --nproc-per-node {0} train.py",
+                *ranks_.world_size, word == "torch.distributed.run" ? "python -m " + word : "torchrun"));
   }
 
   /// Throws Error (input) for a time that ranks could not wait: see python/offprof/peer_ranks.py.

@@ -50,7 +50,7 @@ TEST(ExecCommand, RejectsRanksThatTheJobDoesNotHave) {
   const CliRun run = run_words({"exec", "--world-size", "4", "--rank", "0,4", "--", "true"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("there is no rank 4 among 4 ranks"));
-  EXPECT_THAT(run_words({"exec", "--rank", "1", "--", "true"}).err, HasSubstr("need --world-size"));
+  EXPECT_THAT(run_words({"exec", "--rank", "1", "--", "true"}).err, HasSubstr("--rank needs --world-size"));
   EXPECT_THAT(run_words({"exec", "--world-size", "4", "--rank", "x", "--", "true"}).err,
               HasSubstr("--rank: 'x' is not a list of ranks"));
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -84,11 +85,10 @@ class ImportCommand : public Subcommand {
     std::vector<std::pair<std::string, const ImportSource*>> sources;
     for (const ImportSource& source : import_sources()) sources.emplace_back(source.name, &source);
     sources.emplace_back(kMemorySnapshot, nullptr);
-    add_choice_option(
+    from_ = add_choice_option(
         app, "--from", source_, sources,
         "Engine that the settings are for, or memory-snapshot: the memory of a run that offprof did not "
-        "make")
-        ->required();
+        "make (default for a pickle)");
     app.add_option("--trace", trace_path_,
                    "Trace of a run, on which the figures are predicted (default: none)")
         ->type_name("FILE");
@@ -99,6 +99,9 @@ class ImportCommand : public Subcommand {
 
   ExitStatus run(Context& context) override {
     check_writable(output_);
+    if (from_->count() == 0 && !is_pickle(config_))
+      throw input_error(fmt::format("'{}' does not say which engine's settings it has", config_),
+                        "Name the engine with --from: deepspeed, megatron or trl.");
     if (source_ == nullptr) {
       context.publish_beside(import_snapshot(config_, output_), output_);
       return ExitStatus::kOk;
@@ -117,6 +120,11 @@ class ImportCommand : public Subcommand {
   /// Longer texts are no settings.
   static constexpr std::size_t kMostConfigBytes = std::size_t{1} << 20;
 
+  /// Returns true if the file begins as Python's pickles of protocol 2 and later do.
+  static bool is_pickle(const std::string& path) {
+    return std::ifstream(path, std::ios::binary).get() == 0x80;
+  }
+
   void predict(Context& context, ImportReport& report) const {
     const Trace trace = read_trace(trace_path_);
     const TraceSteps steps(trace);
@@ -129,6 +137,7 @@ class ImportCommand : public Subcommand {
   }
 
   std::string config_, trace_path_, output_ = "-";
+  CLI::Option* from_ = nullptr;
   const ImportSource* source_ = nullptr;  ///< nullptr: a memory snapshot
   std::optional<Link> link_;
 };

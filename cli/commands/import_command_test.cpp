@@ -47,6 +47,14 @@ TEST_F(ImportCommandTest, PredictsTheFiguresOnATrace) {
   EXPECT_EQ(read_policy_file(policy).predicted->device_peak_bytes, 1000 + 8192 + 4096);
 }
 
+TEST_F(ImportCommandTest, SettingsNeedTheNameOfTheirEngine) {
+  write_file(config_, "activation_offloading: true\n");
+  const CliRun run = run_words({"import", config_});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("Name the engine with --from"));
+  EXPECT_THAT(run.out, testing::IsEmpty());
+}
+
 /// Returns the pickle of a snapshot: a block of 1000 bytes that is older than the entries, one of 2000 that
 /// they free, and one of `allocated_bytes` that they allocate and free.
 std::string snapshot_pickle(std::int64_t allocated_bytes = 4000) {

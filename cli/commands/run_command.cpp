@@ -271,11 +271,15 @@ class RunCommand : public Subcommand {
       if (run.signal != 0) return status_of_signal(run.signal);
     }
     std::ranges::stable_sort(ranks.runs, {}, [&](const auto& run) { return place_of(ranks_, run.rank); });
-    for (const RankRun& run : ranks.runs)
-      if (const std::string mismatch = mismatch_warning(run.collectives); !mismatch.empty())
-        context.warn(fmt::format("rank {}: {}", run.rank, mismatch));
+    ExitStatus status = ExitStatus::kOk;
+    for (const RankRun& run : ranks.runs) {
+      const std::string mismatch = mismatch_warning(run.collectives);
+      if (mismatch.empty()) continue;
+      context.warn(fmt::format("rank {}: {}", run.rank, mismatch));
+      status = ExitStatus::kCheckFailed;
+    }
     context.publish_beside(ranks, commands_path_);
-    return ExitStatus::kOk;
+    return status;
   }
 
   static RankCollectives read_collectives(const std::string& path) {

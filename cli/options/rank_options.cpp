@@ -120,7 +120,8 @@ CLI::Option* add_cluster_option(CLI::App& app, std::string& cluster) {
 void complete(RankOptions& options) {
   if (!options.world_size) {
     if (options.ranks.empty() && !options.is_automatic && options.nodes == 1) return;
-    throw input_error("--rank and --nodes need --world-size",
+    const bool names_rank = !options.ranks.empty() || options.is_automatic;
+    throw input_error(fmt::format("{} needs --world-size", names_rank ? "--rank" : "--nodes"),
                       "Give the number of ranks of the job: --world-size 8");
   }
   if (options.ranks.empty() && !options.is_automatic) options.ranks = {0};

@@ -132,7 +132,10 @@ pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, s
   posix_spawnattr_destroy(&attributes);
   if (error == 0) return child;
   throw input_error(fmt::format("cannot run '{}': {}", words.front(), std::strerror(error)),
-                    error == ENOENT ? "Check the command's name and PATH." : "");
+                    error != ENOENT ? ""
+                    : words.front() == "torchrun"
+                        ? "Without the environment that has it: python -m torch.distributed.run in its place."
+                        : "Check the command's name and PATH.");
 }
 
 /// Process in the group of this process that only receives signals. A signal that somebody sends to the whole

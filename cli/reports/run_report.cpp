@@ -112,7 +112,8 @@ void add_script(Verdicts& verdicts, const ScriptOutcome& script) {
   if (script.saved_by_user_hooks > 0)
     verdicts.add(
         "hooks", Tone::kPlain,
-        fmt::format("{} tensors went through saved-tensor hooks of the script, which take precedence",
+        fmt::format("{} tensors went through saved-tensor hooks of the script or of checkpointed modules, "
+                    "which take precedence",
                     script.saved_by_user_hooks));
 }
 

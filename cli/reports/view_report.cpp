@@ -101,6 +101,7 @@ std::string metrics_text(const ViewReport& report, const Page& page) {
 }
 
 std::string ops_text(const ViewReport& report, const Page& page) {
+  if (report.saved_by_op.empty()) return "";
   Bytes all = 0;
   for (const auto& [op, entry] : report.saved_by_op) all += entry.bytes;
   TextTable table({{"saved by operator", Align::kLeft},
@@ -172,6 +173,8 @@ std::string overlap_text(const ViewReport& report, const Page& page) {
 }
 
 std::string next_text(const ViewReport& report, const Page& page) {
+  if (!report.figures.metrics.step_time_ns)  // an imported snapshot, which has no times
+    return "\n" + next_line({"report", report.source, "-o", "report.html"});
   const char* timeline =
       report.has_timeline
           ? "Open the timeline: drop the file on https://ui.perfetto.dev, or load it in chrome://tracing"
@@ -252,9 +255,10 @@ nlohmann::ordered_json to_json(const ViewReport& report) {
 }
 
 std::string to_text(const ViewReport& report, const Page& page) {
-  return header_text(report, page) + metrics_text(report, page) + "\n" + ledger_table(report.ledger, page) +
-         ops_text(report, page) + memory_text(report, page) + explanation_text(report, page) +
-         overlap_text(report, page) + next_text(report, page);
+  const std::string ledger = report.ledger.empty() ? "" : "\n" + ledger_table(report.ledger, page);
+  return header_text(report, page) + metrics_text(report, page) + ledger + ops_text(report, page) +
+         memory_text(report, page) + explanation_text(report, page) + overlap_text(report, page) +
+         next_text(report, page);
 }
 
 }  // namespace offprof

@@ -152,7 +152,12 @@ class LoneStore(dist.Store):
         ranks = _ranks_of_group(found["group"]) or self.ranks_being_connected
         pair = _TWO_RANKS.fullmatch(found["communicator"])
         if pair is not None and ranks:
-            ranks = [ranks[int(member)] for member in pair.groups()]
+            members = [int(member) for member in pair.groups()]
+            if max(members) >= len(ranks):
+                raise ValueError(
+                    f"a send or receive names rank {max(members)}, but the ranks are 0 to {len(ranks) - 1}"
+                )
+            ranks = [ranks[member] for member in members]
         if ranks:
             self._gpu.note_group(value, len(ranks), self._place.nodes_of(ranks), key)
 

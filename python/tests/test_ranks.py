@@ -212,7 +212,7 @@ def test_collectives_of_ranks_alone_that_do_not_match_are_reported(execute: Exec
             '"nccl", device_id=device',
         ),
     )
-    assert done.status == 0, done.err
+    assert done.status == 1, done.err
     assert done.of_rank(0)["mismatch"] == ""
     found = done.of_rank(1)["mismatch"]
     assert re.search(r"rank 1 calls all_reduce of 44 bytes .*\.py:\d+, and rank 0 calls all_reduce of 40 bytes", found)
@@ -229,7 +229,7 @@ def test_a_rank_alone_that_calls_fewer_collectives_is_reported(execute: Exec) ->
             dist.all_reduce(torch.zeros(8, device=f"cuda:{os.environ['LOCAL_RANK']}"))
         """,
     )
-    assert done.status == 0, done.err
+    assert done.status == 1, done.err
     found = done.of_rank(1)["mismatch"]
     assert re.search(
         r"rank 1 calls nothing more at the end of the program, and rank 0 calls all_reduce of 32 bytes .*\.py:\d+",
