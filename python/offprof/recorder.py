@@ -60,6 +60,13 @@ def _open_device(device: str) -> None:
         virtual_gpu.open_virtual_gpu(profile or virtual_gpu.DEFAULT_PROFILE)
 
 
+def _default_device() -> str:
+    from . import virtual_gpu
+
+    gpu = virtual_gpu.opened_virtual_gpu()
+    return "host" if gpu is None else f"virtual:{gpu.state().profile}"
+
+
 class _Session:
     """One recording of this process."""
 
@@ -118,7 +125,7 @@ class _Session:
 def _settings(
     policy: str | os.PathLike[str],
     compare: Sequence[str | os.PathLike[str]],
-    device: str,
+    device: str | None,
     output: str | os.PathLike[str] | None,
     steps: int | None,
     warmup: int,
@@ -126,7 +133,7 @@ def _settings(
 ) -> _Settings:
     return _Settings(
         policies=[os.fspath(path) for path in (policy, *compare)],
-        device=device,
+        device=device or _default_device(),
         output=None if output is None else Path(output).absolute(),
         steps=steps,
         warmup=warmup,
@@ -155,7 +162,7 @@ class profile:  # noqa: N801
         *,
         policy: str | os.PathLike[str] = "keep",
         compare: Sequence[str | os.PathLike[str]] = (),
-        device: str = "host",
+        device: str | None = None,
         output: str | os.PathLike[str] | None = None,
         steps: int | None = None,
         warmup: int = 1,
@@ -166,7 +173,8 @@ class profile:  # noqa: N801
         Args:
             policy: preset or policy file under which steps are measured.
             compare: further ones, which are measured afterwards.
-            device: `host`, `cuda`, `cuda:N`, or `virtual[:PROFILE]` (before the first import of torch).
+            device: `host`, `cuda`, `cuda:N`, or `virtual[:PROFILE]` (before the first import of torch); None: the
+                virtual GPU if the process has one, as under `offprof exec` and `pytest --offprof-device`, else `host`.
             output: file for the trace; `.gz` compresses it; None: none.
             steps: measured steps under each policy; None: as many as a recording of 15 steps has, 1 to 3.
             warmup: steps that are not recorded; the first one creates the state of the optimizer.
@@ -218,7 +226,7 @@ class profile:  # noqa: N801
             session.unlock_output()
             raise InputError(
                 f"offprof.profile ended after {session.native.steps} steps, before everything was recorded",
-                "Train for more steps within it.",
+                f"Train for {session.native.steps_left} more within it.",
             )
         self._result = session.result()
 
@@ -228,7 +236,7 @@ def record(
     *,
     policy: str | os.PathLike[str] = "keep",
     compare: Sequence[str | os.PathLike[str]] = (),
-    device: str = "host",
+    device: str | None = None,
     output: str | os.PathLike[str] | None = None,
     steps: int | None = None,
     warmup: int = 1,
@@ -257,7 +265,7 @@ def record(
         while not session.driver.is_done:
             step()
             session.driver.tick_by_hand()
-        if check_gradients and not device.startswith("virtual"):
+        if check_gradients and not settings.device.startswith("virtual"):
             from .gradient_check import check
 
             session.native.gradients = check(session, step, len(settings.policies))

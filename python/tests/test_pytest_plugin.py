@@ -126,3 +126,15 @@ def test_a_test_without_gpu_and_recording_fails(tmp_path: Path) -> None:
 def test_the_installed_package_registers_the_plugin() -> None:
     project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert '[project.entry-points.pytest11]\noffprof = "offprof.pytest_plugin"' in project
+
+
+def test_a_recording_in_a_test_is_of_the_virtual_gpu_of_the_tests(tmp_path: Path) -> None:
+    on_cuda = RECORDS.replace("Linear(256, 256)", "Linear(256, 256, device='cuda')").replace(
+        "ones(64, 256)", "ones(64, 256, device='cuda')"
+    )
+    device = ("--offprof-device", "virtual:l4")
+    done = run_pytest(tmp_path, on_cuda.format(limit="<=8GiB"), *device)
+    assert done.returncode == 0, done.stdout
+    done = run_pytest(tmp_path, on_cuda.format(limit="<=1KiB"), *device)
+    assert done.returncode == 1
+    assert "device_peak_bytes" in done.stdout
