@@ -154,7 +154,7 @@ def test_representative_ranks_have_a_trace_each(offprof: Run, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--rank", 1), "--rank and --nodes need --world-size"),
+        (("--rank", 1), "--rank needs --world-size"),
         (("--world-size", 2, "--rank", 2), "there is no rank 2 among 2 ranks"),
         (("--world-size", 2, "--device", "host"), "a rank without its peers needs a virtual GPU"),
     ],

@@ -160,6 +160,17 @@ other tensors 1.00 GiB). Activations are not the problem: this alone is 11.0 GiB
 )")) << text(120);
 }
 
+TEST_F(AdviceReportTest, ProposesNoShardingOfAProgramThatIsSharded) {
+  report_.advice.floor = {.parameters = 13 * kGiB, .gradients = 13 * kGiB, .optimizer = 62 * kGiB};
+  for (Way& way : report_.advice.ways) {
+    way.is_within = false;
+    way.measured.reset();
+  }
+  EXPECT_THAT(text(120), testing::HasSubstr("FSDP over"));
+  plain_.program.storages.push_back({1, StorageRole::kGathered});
+  EXPECT_THAT(text(120), testing::Not(testing::HasSubstr("FSDP over")));
+}
+
 TEST_F(AdviceReportTest, NamesNoOptionForTheOptimizerOfAScript) {
   report_.advice.floor = {.parameters = 13 * kGiB, .gradients = 13 * kGiB, .optimizer = 62 * kGiB};
   for (Way& way : report_.advice.ways) {

@@ -35,7 +35,9 @@ class Remedies {
       : report_(report),
         floor_(report.floor),
         parameters_(static_cast<double>(plain.model.parameters)),
-        is_script_(plain.settings.optimizer == kOfScript) {}
+        is_script_(plain.settings.optimizer == kOfScript),
+        is_sharded_(std::ranges::find(plain.program.storages, StorageRole::kGathered,
+                                      &ProgramStorage::role) != plain.program.storages.end()) {}
 
   std::vector<FloorRemedy> list() {
     if (!floor_.is_optimizer_mixed && floor_.optimizer > 0) {
@@ -46,7 +48,7 @@ class Remedies {
     const Bytes others = floor_.inputs + floor_.workspaces;
     add("LoRA: frozen weights, few trained ones", floor_.parameters + others);
     add("LoRA with frozen weights of 4 bits", to_whole(kFourBitWeights * parameters_) + others);
-    add_sharding(others);
+    if (!is_sharded_) add_sharding(others);
     return std::move(remedies_);
   }
 
@@ -79,6 +81,7 @@ class Remedies {
   const StepFloor& floor_;
   double parameters_;
   bool is_script_;
+  bool is_sharded_;  ///< the program gathers parameters from other ranks
   std::vector<FloorRemedy> remedies_;
 };
 

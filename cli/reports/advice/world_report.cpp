@@ -22,7 +22,8 @@ std::string verdict_text(const WorldReport& report, const Page& page) {
   const std::string ranks = ranks_text(best.world_size);
   std::string verdict;
   if (!best.is_within())
-    verdict = fmt::format("No number of ranks that was tried fits; nearest: {}.", ranks);
+    verdict = fmt::format(
+        "No number of ranks that was tried fits; nearest: {}. Try more, or a smaller batch.", ranks);
   else if (report.advice.attempts.size() == 1)
     verdict = fmt::format("{} fit{}, a GPU each.", ranks, best.world_size == 1 ? "s" : "");
   else

@@ -71,7 +71,8 @@ TEST_F(WorldReportTest, Fits80Columns) {
 TEST_F(WorldReportTest, SaysThatNoNumberFits) {
   advice_.attempts.resize(1);
   advice_.best = 0;
-  EXPECT_THAT(text(120), testing::StartsWith("No number of ranks that was tried fits; nearest: 2 ranks."));
+  EXPECT_THAT(text(120),
+              testing::StartsWith("No number of ranks that was tried fits; nearest: 2 ranks. Try more"));
 }
 
 TEST_F(WorldReportTest, SaysThatTheOnlyNumberFits) {
