@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fstream>
 #include <optional>
@@ -99,9 +100,7 @@ class ImportCommand : public Subcommand {
 
   ExitStatus run(Context& context) override {
     check_writable(output_);
-    if (from_->count() == 0 && !is_pickle(config_))
-      throw input_error(fmt::format("'{}' does not say which engine's settings it has", config_),
-                        "Name the engine with --from: deepspeed, megatron or trl.");
+    if (from_->count() == 0 && !is_pickle(config_)) refuse_unnamed();
     if (source_ == nullptr) {
       context.publish_beside(import_snapshot(config_, output_), output_);
       return ExitStatus::kOk;
@@ -119,6 +118,15 @@ class ImportCommand : public Subcommand {
  private:
   /// Longer texts are no settings.
   static constexpr std::size_t kMostConfigBytes = std::size_t{1} << 20;
+
+  /// Throws Error (input): the file cannot be read, or has settings of an engine that is not named.
+  [[noreturn]] void refuse_unnamed() const {
+    read_file(config_, kMostConfigBytes);
+    std::vector<std::string> names;
+    for (const ImportSource& source : import_sources()) names.emplace_back(source.name);
+    throw input_error(fmt::format("'{}' does not say which engine's settings it has", config_),
+                      fmt::format("Name the engine with --from: {}.", fmt::join(names, ", ")));
+  }
 
   /// Returns true if the file begins as Python's pickles of protocol 2 and later do.
   static bool is_pickle(const std::string& path) {

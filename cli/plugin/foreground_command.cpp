@@ -103,6 +103,13 @@ class Environment {
   std::vector<char*> pointers_;
 };
 
+/// Returns what to do about a program that is not on the PATH.
+std::string how_to_find(const std::string& program) {
+  if (program == "torchrun")
+    return "Without the environment that has it: python -m torch.distributed.run in its place.";
+  return "Check the command's name and PATH.";
+}
+
 pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
             const sigset_t& mask, CommandOutput output, const std::string& error_path) {
   std::vector<char*> argv;
@@ -132,10 +139,7 @@ pid_t spawn(const std::vector<std::string>& words, const std::map<std::string, s
   posix_spawnattr_destroy(&attributes);
   if (error == 0) return child;
   throw input_error(fmt::format("cannot run '{}': {}", words.front(), std::strerror(error)),
-                    error != ENOENT ? ""
-                    : words.front() == "torchrun"
-                        ? "Without the environment that has it: python -m torch.distributed.run in its place."
-                        : "Check the command's name and PATH.");
+                    error == ENOENT ? how_to_find(words.front()) : "");
 }
 
 /// Process in the group of this process that only receives signals. A signal that somebody sends to the whole

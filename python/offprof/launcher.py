@@ -298,8 +298,12 @@ def failure_hint(device: str, error: BaseException, notes: list[str]) -> str:
 
 def _hint_of_ranks() -> str:
     """Returns a sentence on the number of ranks; empty if the program is no rank of several."""
-    ranks = int(os.environ.get("WORLD_SIZE", "1"))
-    return f" If the model cannot be split among {ranks} ranks, give another --world-size." if ranks > 1 else ""
+    from offprof.ranks import place_from_environment
+
+    place = place_from_environment()
+    if place is None or place.world_size == 1:
+        return ""
+    return f" If the model cannot be split among {place.world_size} ranks, give another --world-size."
 
 
 def _hint_of_reads(notes: list[str]) -> str:

@@ -60,7 +60,7 @@ def _open_device(device: str) -> None:
         virtual_gpu.open_virtual_gpu(profile or virtual_gpu.DEFAULT_PROFILE)
 
 
-def _default_device() -> str:
+def _device_of_process() -> str:
     from . import virtual_gpu
 
     gpu = virtual_gpu.opened_virtual_gpu()
@@ -133,7 +133,7 @@ def _settings(
 ) -> _Settings:
     return _Settings(
         policies=[os.fspath(path) for path in (policy, *compare)],
-        device=device or _default_device(),
+        device=device or _device_of_process(),
         output=None if output is None else Path(output).absolute(),
         steps=steps,
         warmup=warmup,
@@ -277,10 +277,11 @@ def record(
     return session.result()
 
 
-def open_device(device: str = "host") -> None:
+def open_device(device: str | None = None) -> None:
     """Begins to count the memory of a device, for a model that is created before `record` or `profile` begins.
 
-    Call it before the model is created; for a virtual GPU, before the first import of torch.
+    Call it before the model is created; for a virtual GPU, before the first import of torch. None: see profile.
     """
+    device = device or _device_of_process()
     _open_device(device)
     load_extension().open_device(device)

@@ -93,11 +93,8 @@ class MixtureSearch {
     return metrics;
   }
 
-  /// Returns true if the share should grow: memory is too large or, for Objective::kMemory, time permits.
-  bool needs_more(const Metrics& metrics) const {
-    if (goal_.objective == Objective::kMemory)
-      return !goal_.most_time || *metrics.step_time_ns <= *goal_.most_time;
-    return takes_too_much(metrics);
+  bool is_in_time(const Metrics& metrics) const {
+    return !goal_.most_time || *metrics.step_time_ns <= *goal_.most_time;
   }
 
   /// Returns the mixture with the best share, by bisection between no and all bytes.
@@ -108,11 +105,11 @@ class MixtureSearch {
   /// For Objective::kMemory: the largest share within the time.
   Found with_most_share(const Mixture& mixture) {
     Found low = found_at(mixture, 0), high = found_at(mixture, kShareSteps);
-    if (!needs_more(low.metrics)) return low;
-    if (needs_more(high.metrics)) return best_between(low, high);
+    if (!is_in_time(low.metrics)) return low;
+    if (is_in_time(high.metrics)) return best_between(low, high);
     while (high.mixture.share - low.mixture.share > 1) {
       Found middle = found_at(mixture, (low.mixture.share + high.mixture.share) / 2);
-      (needs_more(middle.metrics) ? low : high) = std::move(middle);
+      (is_in_time(middle.metrics) ? low : high) = std::move(middle);
     }
     return low;
   }
@@ -123,7 +120,7 @@ class MixtureSearch {
     auto high = within_at(mixture, kShareSteps);
     if (!high) {
       high = best_between(found_at(mixture, 0), found_at(mixture, kShareSteps));
-      if (needs_more(high->metrics)) return *high;
+      if (takes_too_much(high->metrics)) return *high;
     }
     std::int64_t too_little = 0;
     while (high->mixture.share - too_little > 1) {

@@ -1,7 +1,5 @@
 #include "simulator/steps/logged_step.h"
 
-#include <utility>
-
 namespace offprof {
 namespace {
 

@@ -26,8 +26,6 @@ struct AllocatorCall {
   std::int32_t older_storage = -1;
   std::uint32_t event = 0;  ///< index in Step::events()
   Kind kind = Kind::kAllocate;
-
-  bool operator==(const AllocatorCall&) const = default;
 };
 
 /// A replayed step, and what it asks of the caching allocator.
