@@ -48,6 +48,13 @@ class AdviceReportTest : public testing::Test {
     report_.notes = {"values are read back from the device"};
   }
 
+  void put_all_ways_beyond_the_limits() {
+    for (Way& way : report_.advice.ways) {
+      way.is_within = false;
+      way.measured.reset();
+    }
+  }
+
   std::string text(std::size_t width) const { return to_text(report_, {.width = width}); }
 
   Trace plain_ = plain_trace();
@@ -137,11 +144,8 @@ TEST_F(AdviceReportTest, SaysThatNothingNeedsToBeDone) {
 TEST_F(AdviceReportTest, SaysWhatTheProblemIsIfActivationsAreNot) {
   report_.advice.floor = {
       .parameters = 13 * kGiB, .gradients = 13 * kGiB, .optimizer = 62 * kGiB, .workspaces = kGiB};
-  for (Way& way : report_.advice.ways) {
-    way.is_within = false;
-    way.measured.reset();
-    way.predicted.device_reserved_peak_bytes = 115 * kGiB;
-  }
+  put_all_ways_beyond_the_limits();
+  for (Way& way : report_.advice.ways) way.predicted.device_reserved_peak_bytes = 115 * kGiB;
   EXPECT_THAT(
       text(120),
       testing::HasSubstr(
@@ -162,10 +166,7 @@ other tensors 1.00 GiB). Activations are not the problem: this alone is 11.0 GiB
 
 TEST_F(AdviceReportTest, ProposesNoShardingOfAProgramThatIsSharded) {
   report_.advice.floor = {.parameters = 13 * kGiB, .gradients = 13 * kGiB, .optimizer = 62 * kGiB};
-  for (Way& way : report_.advice.ways) {
-    way.is_within = false;
-    way.measured.reset();
-  }
+  put_all_ways_beyond_the_limits();
   EXPECT_THAT(text(120), testing::HasSubstr("FSDP over"));
   plain_.program.storages.push_back({1, StorageRole::kGathered});
   EXPECT_THAT(text(120), testing::Not(testing::HasSubstr("FSDP over")));
@@ -173,10 +174,7 @@ TEST_F(AdviceReportTest, ProposesNoShardingOfAProgramThatIsSharded) {
 
 TEST_F(AdviceReportTest, NamesNoOptionForTheOptimizerOfAScript) {
   report_.advice.floor = {.parameters = 13 * kGiB, .gradients = 13 * kGiB, .optimizer = 62 * kGiB};
-  for (Way& way : report_.advice.ways) {
-    way.is_within = false;
-    way.measured.reset();
-  }
+  put_all_ways_beyond_the_limits();
   const auto options = [&] {
     const nlohmann::ordered_json json = to_json(report_);
     return std::ranges::count_if(json["floor"]["remedies"],
