@@ -22,6 +22,7 @@
 #include "cli/plugin/scratch_folder.h"
 #include "cli/reports/exec_report.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
+#include "engine/devices/virtual_gpu/values/peer_audit.h"
 #include "traces/base/error.h"
 #include "traces/io/file.h"
 
@@ -117,8 +118,12 @@ class ExecCommand : public Subcommand {
       std::ranges::stable_sort(processes, {}, [&](const GpuProcess& process) {
         return place_of(ranks_, process.rank.value_or(0));
       });
-    const bool ranks_differ = std::ranges::any_of(
-        processes, [](const GpuProcess& process) { return !process.collectives.mismatch.empty(); });
+    std::vector<std::string> unmatched;
+    if (ended.status == 0) unmatched = unmatched_messages(scratch.file(kSaid));
+    const bool ranks_differ =
+        !unmatched.empty() || std::ranges::any_of(processes, [](const GpuProcess& process) {
+          return !process.collectives.mismatch.empty();
+        });
     publish(context,
             {.profile = profile.name,
              .device_name = profile.device_name,
@@ -128,6 +133,7 @@ class ExecCommand : public Subcommand {
              .nodes = ranks_.nodes,
              .exit_status = ended.status,
              .ranks_not_run = ended.ranks_not_run,
+             .unmatched_messages = std::move(unmatched),
              .processes = std::move(processes)});
     if (ended.status == 0 && ranks_differ) return ExitStatus::kCheckFailed;
     return static_cast<ExitStatus>(ended.status);

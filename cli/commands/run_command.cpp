@@ -28,6 +28,7 @@
 #include "cli/reports/rank_runs_report.h"
 #include "cli/reports/run_report.h"
 #include "cli/tables/step_size.h"
+#include "engine/devices/virtual_gpu/values/peer_audit.h"
 #include "engine/models/inputs/input_spec.h"
 #include "engine/scheduler/command_log.h"
 #include "profiler/plugin/plugin.h"
@@ -276,6 +277,10 @@ class RunCommand : public Subcommand {
       const std::string mismatch = mismatch_warning(run.collectives);
       if (mismatch.empty()) continue;
       context.warn(fmt::format("rank {}: {}", run.rank, mismatch));
+      status = ExitStatus::kCheckFailed;
+    }
+    for (const std::string& message : unmatched_messages(said)) {
+      context.warn(unmatched_warning(message));
       status = ExitStatus::kCheckFailed;
     }
     context.publish_beside(ranks, commands_path_);

@@ -175,6 +175,7 @@ nlohmann::ordered_json to_json(const ExecReport& report) {
     json.update({{"world_size", *report.world_size},
                  {"nodes", report.nodes},
                  {"ranks_not_run", report.ranks_not_run}});
+  if (!report.unmatched_messages.empty()) json["unmatched_messages"] = report.unmatched_messages;
   json["processes"] = std::move(processes);
   return json;
 }
@@ -186,6 +187,8 @@ std::string to_text(const ExecReport& report, const Page& page) {
   text += rank_text(report, page);
   text += table_of(report, page);
   for (const GpuProcess& process : report.processes) text += remarks_on(process, page);
+  for (const std::string& message : report.unmatched_messages)
+    text += warning(unmatched_warning(message), page);
   text += remarks_on_failure(report, page);
   if (!report.processes.empty()) return text;
   return text +

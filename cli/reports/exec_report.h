@@ -43,9 +43,10 @@ struct ExecReport {
   std::vector<std::string> command;
   std::optional<int> world_size;  ///< of the job whose ranks ran one after the other; nullopt: no ranks
   int nodes = 1;
-  int exit_status = 0;                ///< of the command; 128 + signal if a signal ended it
-  std::vector<int> ranks_not_run{};   ///< since a rank before them failed
-  std::vector<GpuProcess> processes;  ///< in the order in which they began to use the GPU
+  int exit_status = 0;                            ///< of the command; 128 + signal if a signal ended it
+  std::vector<int> ranks_not_run{};               ///< since a rank before them failed
+  std::vector<std::string> unmatched_messages{};  ///< sends and receives without a counterpart
+  std::vector<GpuProcess> processes;              ///< in the order in which they began to use the GPU
 };
 
 nlohmann::ordered_json to_json(const ExecReport& report);

@@ -42,6 +42,10 @@ RankCollectives parse_collectives(const JsonValue& report) {
   return collectives;
 }
 
+std::string unmatched_warning(const std::string& message) {
+  return message + ": real devices would wait for ever, or bring wrong values";
+}
+
 std::string mismatch_warning(const RankCollectives& collectives) {
   if (collectives.mismatch.empty()) return {};
   return collectives.mismatch + ": if all ranks ran, they would wait for each other";

@@ -36,6 +36,8 @@ RankCollectives parse_collectives(const JsonValue& report);
 
 /// Returns a warning of the mismatch; empty if there is none.
 std::string mismatch_warning(const RankCollectives& collectives);
+/// Returns a warning of a message between ranks that has no counterpart: see unmatched_messages.
+std::string unmatched_warning(const std::string& message);
 
 /// Estimated range of the memory that NCCL takes beside PyTorch's allocator.
 struct NcclMemory {

@@ -198,7 +198,7 @@ def run_alone(gpu: VirtualGpu, place: RankPlace, said: Path) -> None:
     importlib.import_module("torch.testing._internal.distributed.fake_pg")  # registers the backend
     make_group = _noting_ranks(gpu, place, store, distributed_c10d._new_process_group_helper)
     distributed_c10d._new_process_group_helper = _without_gloo(make_group)
-    gpu.exchange_with_peers(said, place.rank, 0, call_site)
+    gpu.exchange_with_peers(said, place.rank, place.world_size, 0, call_site)
     carry_objects(gpu, _Voices(place, said))
     distributed_c10d.monitored_barrier = dist.monitored_barrier = _do_not_wait  # gloo's, which `fake` does not have
     save_alone()

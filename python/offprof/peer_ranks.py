@@ -40,7 +40,7 @@ def talk_to_peers(gpu: VirtualGpu, place: RankPlace, folder: Path) -> None:
     text = os.environ.get(PATIENCE_VARIABLE, str(_PATIENCE_S))
     if not text.isdecimal() or int(text) == 0:
         raise InputError(f"{PATIENCE_VARIABLE}={text} is not a whole number of seconds", "Give 1 or more.")
-    gpu.exchange_with_peers(folder, place.rank, int(text), call_site, _file_of_signals())
+    gpu.exchange_with_peers(folder, place.rank, place.world_size, int(text), call_site, _file_of_signals())
     voices = _FolderVoices(place.rank, folder, int(text))
     _after_group_of_job(voices.join_job)
     carry_objects(gpu, voices)

@@ -200,13 +200,14 @@ class VirtualGpu:
         self._library.offprof_virtual_gpu_let_watchdogs_look()
 
     def exchange_with_peers(
-        self, folder: Path, rank: int, patience_s: int, call_site: Callable[[], str], signals: int = -1
+        self, folder: Path, rank: int, ranks: int, patience_s: int, call_site: Callable[[], str], signals: int = -1
     ) -> None:
         """Lets the ranks of a job that run at the same time on this machine exchange small values.
 
         Args:
             folder: an existing folder, the same for all ranks of the job.
             rank: of this process in the job.
+            ranks: of the job.
             patience_s: seconds for which a rank waits for a value of another. 0: ranks run one after the other, so
                 that they compare their collectives only.
             call_site: returns where the program is, for messages; called on any thread.
@@ -219,7 +220,7 @@ class VirtualGpu:
 
         self._call_site = _CALL_SITE(write_site)
         self._library.offprof_virtual_gpu_exchange_with_peers(
-            os.fsencode(folder), rank, patience_s, signals, self._call_site
+            os.fsencode(folder), rank, ranks, patience_s, signals, self._call_site
         )
 
     def note_objects(self, are_carried: bool) -> None:
@@ -353,7 +354,7 @@ def _load_opener(folder: Path) -> ctypes.CDLL:
     library.offprof_virtual_gpu_let_watchdogs_look.restype = None
     library.offprof_virtual_gpu_note_group.argtypes = [text, ctypes.c_int64, number, number, text]
     library.offprof_virtual_gpu_note_group.restype = None
-    library.offprof_virtual_gpu_exchange_with_peers.argtypes = [text, number, number, number, _CALL_SITE]
+    library.offprof_virtual_gpu_exchange_with_peers.argtypes = [text, number, number, number, number, _CALL_SITE]
     library.offprof_virtual_gpu_exchange_with_peers.restype = None
     library.offprof_virtual_gpu_note_objects.argtypes = [number]
     library.offprof_virtual_gpu_note_objects.restype = None

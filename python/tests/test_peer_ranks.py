@@ -210,6 +210,28 @@ dist.destroy_process_group()  # the end
     assert re.search(f"{all_reduce}, and {nothing}|{nothing}, and {all_reduce}", done.err)
 
 
+def test_messages_without_a_counterpart_are_reported(together: Exec) -> None:
+    text = """
+large = torch.zeros(100_000, device=device)
+if rank == 0:
+    dist.send(large, 1)  # it is received
+    dist.send(large, 1)  # of rank 0
+elif rank == 1:
+    dist.recv(large, 0)
+    dist.recv(large[:10], 0)  # of rank 1
+    dist.send(large, 2)  # to nobody
+dist.barrier()
+"""
+    done = together(text, ranks=3)
+    assert done.status == 1
+    rank_0, rank_1, nobody = (line_of(text, comment) for comment in ("# of rank 0", "# of rank 1", "# to nobody"))
+    first, second = done.report["unmatched_messages"]
+    assert re.search(rf"rank 0 .*program\.py:{rank_0}, and rank 1 receives 40 bytes of float32 at .*:{rank_1}$", first)
+    assert re.search(
+        rf"rank 1 sends 400000 bytes of float32 at .*program\.py:{nobody}, which no rank receives$", second
+    )
+
+
 def test_a_rank_that_raises_ends_the_job(together: Exec) -> None:
     done = together("""
 if rank == 1:

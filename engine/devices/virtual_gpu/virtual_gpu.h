@@ -192,13 +192,13 @@ class VirtualGpu : public GpuOperators,
   /// Waits until the watchdogs of ProcessGroupNCCL have seen the ends of collectives so far: see WatchedEnds.
   virtual void let_watchdogs_look() = 0;
   /// Lets the ranks of a job that run at the same time on this machine exchange small values and compare
-  /// their collectives, by files in `folder`, which exists. This process is `rank` of the job. A rank waits
-  /// for `patience_s` seconds for a value of another, or until the number of SIGINT or SIGTERM can be read
-  /// from the file `signals` (-1: none). 0: the ranks do not run at the same time, so that they compare their
-  /// collectives only. `call_site` returns where the program is, for messages; it may be called on any
-  /// thread.
-  virtual void exchange_with_peers(const std::string& folder, int rank, int patience_s, int signals,
-                                   std::function<std::string()> call_site) = 0;
+  /// their collectives, by files in `folder`, which exists. This process is `rank` of the job, which has
+  /// `ranks`. A rank waits for `patience_s` seconds for a value of another, or until the number of SIGINT or
+  /// SIGTERM can be read from the file `signals` (-1: none). 0: the ranks do not run at the same time, so
+  /// that they compare their collectives only. `call_site` returns where the program is, for messages; it may
+  /// be called on any thread.
+  virtual void exchange_with_peers(const std::string& folder, int rank, int ranks, int patience_s,
+                                   int signals, std::function<std::string()> call_site) = 0;
   /// The collectives that this thread calls carry Python objects from now on, or no more. Their contents take
   /// another way: what the host copies of them is no unknown value, and a rank alone, which does not know the
   /// objects of ranks that run later, does not compare their sizes.

@@ -174,13 +174,13 @@ OFFPROF_EXPORT void offprof_virtual_gpu_note_group(const char* key, std::int64_t
   if (gpu != nullptr) gpu->note_group({key, static_cast<std::size_t>(key_bytes)}, ranks, nodes, name);
 }
 
-OFFPROF_EXPORT void offprof_virtual_gpu_exchange_with_peers(const char* folder, int rank, int patience_s,
-                                                            int signals,
+OFFPROF_EXPORT void offprof_virtual_gpu_exchange_with_peers(const char* folder, int rank, int ranks,
+                                                            int patience_s, int signals,
                                                             void (*call_site)(char* text, int bytes)) {
   constexpr int kLongestSite = 512;
   offprof::VirtualGpu* const gpu = offprof::the_gpu().gpu;
   if (gpu == nullptr) return;
-  gpu->exchange_with_peers(folder, rank, patience_s, signals, [call_site] {
+  gpu->exchange_with_peers(folder, rank, ranks, patience_s, signals, [call_site] {
     std::array<char, kLongestSite> text{};
     call_site(text.data(), kLongestSite);
     return std::string(text.data());

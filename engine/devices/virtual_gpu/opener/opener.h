@@ -57,8 +57,8 @@ void offprof_virtual_gpu_note_group(const char* key, std::int64_t key_bytes, int
 /// See VirtualGpu::exchange_with_peers. `call_site` writes where the program is to `text`, at most `bytes`
 /// bytes with a zero at their end. It may be called on any thread as long as the process lives. Does nothing
 /// if the virtual GPU is not open.
-void offprof_virtual_gpu_exchange_with_peers(const char* folder, int rank, int patience_s, int signals,
-                                             void (*call_site)(char* text, int bytes));
+void offprof_virtual_gpu_exchange_with_peers(const char* folder, int rank, int ranks, int patience_s,
+                                             int signals, void (*call_site)(char* text, int bytes));
 /// See VirtualGpu. These do nothing if the virtual GPU is not open.
 void offprof_virtual_gpu_note_objects(int are_carried);
 void offprof_virtual_gpu_stop_exchange();

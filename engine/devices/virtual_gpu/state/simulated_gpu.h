@@ -90,11 +90,11 @@ class SimulatedGpu final : public VirtualGpu {
   std::optional<int> missing_device() const override { return unsupported_calls_.missing_device(); }
   CollectiveFigures collective_figures() const override { return collectives_.figures(); }
   int device() const override { return memory_.device(); }
-  void exchange_with_peers(const std::string& folder, int rank, int patience_s, int signals,
+  void exchange_with_peers(const std::string& folder, int rank, int ranks, int patience_s, int signals,
                            std::function<std::string()> call_site) override {
     std::optional<PeerPatience> patience;
     if (patience_s > 0) patience = {std::chrono::seconds(patience_s), signals};
-    collectives_.exchange_with_peers({folder, rank, patience, std::move(call_site)});
+    collectives_.exchange_with_peers({folder, rank, ranks, patience, std::move(call_site)});
   }
   void note_objects(bool are_carried) override { collectives_.note_objects(are_carried); }
   void stop_exchange() override { collectives_.stop_exchange(); }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <functional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -49,9 +48,14 @@ std::string at_site(const std::string& site) {
   return site.empty() ? "" : " at " + site;
 }
 
-/// Returns a name for files of that key.
-std::string file_name(const std::string& key) {
-  return fmt::format("{:016x}", std::hash<std::string>{}(key));
+std::vector<PeerParty> parties_of(const std::string& key, int ranks) {
+  std::vector<PeerParty> parties;
+  for (int rank = 0; rank < ranks; ++rank) parties.push_back({peer_file_name(key, rank), rank});
+  return parties;
+}
+
+std::vector<PeerParty> ends_of(const std::string& key, int from, int to) {
+  return {{peer_file_name(key, from, to, kSender), from}, {peer_file_name(key, from, to, kReceiver), to}};
 }
 
 }  // namespace
@@ -61,7 +65,7 @@ PeerTalk::PeerTalk(PeerSettings settings, std::string key, int rank, int ranks)
       key_(std::move(key)),
       rank_(rank),
       ranks_(ranks),
-      channel_(settings_, file_name(key_), rank, ranks),
+      channel_(settings_, parties_of(key_, ranks), rank),
       compared_(static_cast<std::size_t>(ranks), 0) {}
 
 void PeerTalk::call(const CollectiveCall& call, const std::string& site, SmallValues& values) {
@@ -93,10 +97,9 @@ std::vector<char> PeerTalk::call_alone(const CollectiveCall& call, const std::st
     return {};
   }
   if (call.collective == Collective::kReceive) {
-    Line& from = line(call.root, rank_);
-    const std::size_t number = from.received++;
-    if (!from.channel->has_said(call.root, number)) return {};
-    return hear_sent(call, site, call.root, number);
+    const std::size_t number = take_next(call, site);
+    if (!line_from(call.root).has_said(kSender, number)) return {};
+    return hear_sent(call, site, number);
   }
   const std::size_t number = tell({describe(call), site, values.read(call.send, given_bytes(call, ranks_))});
   if (call.collective != Collective::kBroadcast || call.is_root || !channel_.has_said(call.root, number))
@@ -105,7 +108,7 @@ std::vector<char> PeerTalk::call_alone(const CollectiveCall& call, const std::st
 }
 
 void PeerTalk::leave(const std::string& site) {
-  tell({"nothing more", site, {}});
+  tell({std::string(kNothingMore), site, {}});
 }
 
 std::vector<char> PeerTalk::hear_all(const CollectiveCall& call, std::size_t number) {
@@ -122,9 +125,8 @@ std::vector<char> PeerTalk::hear_all(const CollectiveCall& call, std::size_t num
 /// Compares received messages with those of them that have been sent.
 void PeerTalk::compare_received() {
   const auto is_compared = [this](const Received& received) {
-    const int sender = received.call.root;
-    if (!line(sender, rank_).channel->has_said(sender, received.number)) return false;
-    hear_sent(received.call, received.site, sender, received.number);
+    if (!line_from(received.call.root).has_said(kSender, received.number)) return false;
+    hear_sent(received.call, received.site, received.number);
     return true;
   };
   std::erase_if(uncompared_, is_compared);
@@ -148,39 +150,48 @@ void PeerTalk::refuse_other_call(std::size_t number, int rank, const PeerMessage
                   at_site(theirs.site)));
 }
 
-PeerTalk::Line& PeerTalk::line(int from, int to) {
-  Line& found = lines_[{from, to}];
-  if (!found.channel)
-    found.channel = std::make_unique<PeerChannel>(
-        settings_, file_name(fmt::format("{} {} {}", key_, from, to)), rank_, ranks_);
-  return found;
+PeerChannel& PeerTalk::line_to(int rank) {
+  std::unique_ptr<PeerChannel>& line = lines_to_[rank];
+  if (!line) line = std::make_unique<PeerChannel>(settings_, ends_of(key_, rank_, rank), kSender);
+  return *line;
+}
+
+PeerChannel& PeerTalk::line_from(int rank) {
+  std::unique_ptr<PeerChannel>& line = lines_from_[rank];
+  if (!line) line = std::make_unique<PeerChannel>(settings_, ends_of(key_, rank, rank_), kReceiver);
+  return *line;
 }
 
 void PeerTalk::send(const CollectiveCall& call, const std::string& site, SmallValues& values) {
-  line(rank_, call.root).channel->say({describe(call), site, values.read(call.send, call.bytes)});
+  line_to(call.root).say({describe(call), site, values.read(call.send, call.bytes)});
+}
+
+/// Says that this rank receives the next message of another one. Returns its number.
+std::size_t PeerTalk::take_next(const CollectiveCall& call, const std::string& site) {
+  return line_from(call.root).say({describe(call), site, {}});
 }
 
 void PeerTalk::receive(const CollectiveCall& call, const std::string& site, SmallValues& values) {
-  const std::size_t number = line(call.root, rank_).received++;
+  const std::size_t number = take_next(call, site);
   if (call.bytes > SmallValues::kLargest) {
     uncompared_.push_back({call, site, number});
     return values.forget(call.receive, call.bytes);
   }
   values.write_later(call.receive, call.bytes, [self = shared_from_this(), call, site, number] {
-    return self->hear_sent(call, site, call.root, number);
+    return self->hear_sent(call, site, number);
   });
 }
 
-std::vector<char> PeerTalk::hear_sent(const CollectiveCall& call, const std::string& site, int rank,
+std::vector<char> PeerTalk::hear_sent(const CollectiveCall& call, const std::string& site,
                                       std::size_t number) {
-  PeerChannel& channel = *line(rank, rank_).channel;
-  PeerMessage sent = channel.hear(rank, number, describe(call) + at_site(site));
+  PeerChannel& channel = line_from(call.root);
+  PeerMessage sent = channel.hear(kSender, number, describe(call) + at_site(site));
   CollectiveCall expected = call;
   expected.collective = Collective::kSend;
   if (sent.what != describe(expected))
-    throw input_error(fmt::format("{} receives {} bytes of {}{}, but {} calls {}{}", channel.name_of(rank_),
-                                  call.bytes, name_of(call.type), at_site(site), channel.name_of(rank),
-                                  sent.what, at_site(sent.site)));
+    throw input_error(fmt::format("{} receives {} bytes of {}{}, but {} calls {}{}",
+                                  channel.name_of(kReceiver), call.bytes, name_of(call.type), at_site(site),
+                                  channel.name_of(kSender), sent.what, at_site(sent.site)));
   return std::move(sent.values);
 }
 

@@ -46,20 +46,15 @@ class PeerTalk : public std::enable_shared_from_this<PeerTalk> {
   std::string key_of_part(int color) const;
 
  private:
-  /// Channel between two ranks of the communicator, in one direction.
-  struct Line {
-    std::unique_ptr<PeerChannel> channel;
-    std::size_t received = 0;  ///< number of messages
-  };
-
   /// Says the message, and compares those that have come. Returns its number.
   std::size_t tell(const PeerMessage& message);
   void send(const CollectiveCall& call, const std::string& site, SmallValues& values);
   void receive(const CollectiveCall& call, const std::string& site, SmallValues& values);
   void compare_received();
-  Line& line(int from, int to);
-  std::vector<char> hear_sent(const CollectiveCall& call, const std::string& site, int rank,
-                              std::size_t number);
+  PeerChannel& line_to(int rank);
+  PeerChannel& line_from(int rank);
+  std::size_t take_next(const CollectiveCall& call, const std::string& site);
+  std::vector<char> hear_sent(const CollectiveCall& call, const std::string& site, std::size_t number);
   std::vector<char> hear_all(const CollectiveCall& call, std::size_t number);
   void compare();
   void refuse_other_call(std::size_t number, int rank, const PeerMessage& theirs);
@@ -70,7 +65,8 @@ class PeerTalk : public std::enable_shared_from_this<PeerTalk> {
   PeerChannel channel_;
   std::vector<PeerMessage> own_;       ///< without values
   std::vector<std::size_t> compared_;  ///< by rank: number of messages
-  std::map<std::pair<int, int>, Line> lines_;
+  /// Channels with one other rank, between kSender and kReceiver, by that rank.
+  std::map<int, std::unique_ptr<PeerChannel>> lines_to_, lines_from_;
   /// Received messages of which nothing is carried, until they are compared with what is sent.
   struct Received {
     CollectiveCall call;

@@ -9,7 +9,9 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
+#include "engine/devices/virtual_gpu/values/peer_audit.h"
 #include "tests/support/test_folder.h"
 #include "traces/base/descriptor.h"
 #include "traces/base/error.h"
@@ -25,13 +27,15 @@ using testing::ThrowsMessage;
 
 /// Rank in the job of the communicator's rank 0.
 constexpr int kFirstOfJob = 4;
+constexpr int kRanksOfJob = 8;
 
 /// Two ranks of a communicator, in one process. `memory` stands for the device's memory of each.
 struct PeerTalkTest : testing::Test {
   std::shared_ptr<PeerTalk> talk_of(int rank, int ranks = 2) {
     return std::make_shared<PeerTalk>(
-        PeerSettings{folder.path(), kFirstOfJob + rank, PeerPatience{std::chrono::seconds(1)}, {}}, "key",
-        rank, ranks);
+        PeerSettings{
+            folder.path(), kFirstOfJob + rank, kRanksOfJob, PeerPatience{std::chrono::seconds(1)}, {}},
+        "key", rank, ranks);
   }
   CollectiveCall call(Collective collective, int rank, Bytes bytes, int root = 0) {
     char* const own = memory.at(static_cast<std::size_t>(rank)).data();
@@ -179,6 +183,85 @@ TEST_F(PeerTalkTest, ARankAloneDoesNotCompareTheSizesOfObjects) {
               ThrowsMessage<Error>(AllOf(HasSubstr("all_gather of objects at a.py:3"), HasSubstr("a.py:4"))));
 }
 
+/// Ranks that have ended, by the messages between them.
+struct PeerAuditTest : PeerTalkTest {
+  void send(Bytes bytes, const std::string& site) {
+    first->call(call(Collective::kSend, 0, bytes, 1), site, values[0]);
+  }
+  void receive(Bytes bytes, const std::string& site) {
+    second->call(call(Collective::kReceive, 1, bytes, 0), site, values[1]);
+  }
+  std::vector<std::string> problems_after_leaving() {
+    first->leave("");
+    second->leave("");
+    return unmatched_messages(folder.path());
+  }
+};
+
+TEST_F(PeerAuditTest, MessagesThatAreReceivedAsTheyWereSentMatch) {
+  for (const Bytes bytes : {Bytes{4}, SmallValues::kLargest + 1}) {
+    send(bytes, "a.py:1");
+    receive(bytes, "a.py:2");
+  }
+  EXPECT_THAT(problems_after_leaving(), IsEmpty());
+}
+
+TEST_F(PeerAuditTest, NamesTheFirstMessageThatNobodyReceives) {
+  send(4, "a.py:1");
+  receive(4, "a.py:2");
+  send(8, "a.py:3");
+  send(12, "a.py:4");
+  EXPECT_THAT(problems_after_leaving(),
+              ElementsAre("rank 4 sends 8 bytes of int8 at a.py:3, which no rank receives"));
+}
+
+TEST_F(PeerAuditTest, NamesAMessageThatNobodySends) {
+  receive(4, "a.py:2");
+  EXPECT_THAT(problems_after_leaving(),
+              ElementsAre("rank 5 receives 4 bytes of int8 at a.py:2, which no rank sends"));
+}
+
+TEST_F(PeerAuditTest, NamesAMessageOfAnotherSize) {
+  send(4, "a.py:1");
+  receive(8, "a.py:2");
+  EXPECT_THAT(
+      problems_after_leaving(),
+      ElementsAre("rank 4 sends 4 bytes of int8 at a.py:1, and rank 5 receives 8 bytes of int8 at a.py:2"));
+}
+
+TEST_F(PeerAuditTest, AMessageToItselfMatches) {
+  first->call(call(Collective::kSend, 0, 4, 0), "", values[0]);
+  first->call(call(Collective::kReceive, 0, 4, 0), "", values[0]);
+  EXPECT_THAT(problems_after_leaving(), IsEmpty());
+}
+
+TEST_F(PeerAuditTest, ARankThatFailedIsNotCompared) {
+  send(4, "a.py:1");
+  first->leave("");
+  EXPECT_THAT(unmatched_messages(folder.path()), IsEmpty());
+}
+
+TEST_F(PeerAuditTest, AMessageToARankThatNeverCameIsReportedIfAllRanksHaveRun) {
+  const auto rank = [&](int of_job, int ranks_of_job, const std::string& key) {
+    return std::make_shared<PeerTalk>(PeerSettings{folder.path(), of_job, ranks_of_job, std::nullopt, {}},
+                                      key, 0, 2);
+  };
+  const TestFolder other;
+  const auto alone = rank(0, 2, "pair");
+  alone->call_alone(call(Collective::kSend, 0, 4, 1), "a.py:1", values[0]);
+  alone->leave("");
+  first.reset();
+  second.reset();
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(peer_file_name("pair", 0).substr(0, 16))) std::filesystem::remove(entry);
+  }
+  EXPECT_THAT(unmatched_messages(folder.path()), IsEmpty());
+  rank(1, 2, "another pair")->leave("");
+  EXPECT_THAT(unmatched_messages(folder.path()),
+              ElementsAre("rank 0 sends 4 bytes of int8 at a.py:1, which no rank receives"));
+}
+
 TEST_F(PeerTalkTest, ASignalEndsTheWait) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(pipe2(pipe.data(), O_NONBLOCK), 0);
@@ -186,7 +269,7 @@ TEST_F(PeerTalkTest, ASignalEndsTheWait) {
   const unsigned char number = SIGTERM;
   ASSERT_EQ(write(told.get(), &number, 1), 1);
   const PeerPatience patience{std::chrono::seconds(5), come.get()};
-  PeerChannel channel({folder.path(), kFirstOfJob, patience, {}}, "signals", 0, 2);
+  PeerChannel channel({folder.path(), kFirstOfJob, kRanksOfJob, patience, {}}, {{"own", 0}, {"other", 1}}, 0);
   EXPECT_THAT(
       [&] { channel.hear(1, 0); },
       ThrowsMessage<Error>(HasSubstr("rank 4 was interrupted while it waited for a value of rank 1 of "
