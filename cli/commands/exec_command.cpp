@@ -21,6 +21,7 @@
 #include "cli/plugin/rank_queue.h"
 #include "cli/plugin/scratch_folder.h"
 #include "cli/reports/exec_report.h"
+#include "cli/reports/next_command.h"
 #include "engine/devices/virtual_gpu/model/profile.h"
 #include "engine/devices/virtual_gpu/values/peer_audit.h"
 #include "traces/base/error.h"
@@ -134,6 +135,7 @@ class ExecCommand : public Subcommand {
              .exit_status = ended.status,
              .ranks_not_run = ended.ranks_not_run,
              .unmatched_messages = std::move(unmatched),
+             .advise_options = advise_options(),
              .processes = std::move(processes)});
     if (ended.status == 0 && ranks_differ) return ExitStatus::kCheckFailed;
     return static_cast<ExitStatus>(ended.status);
@@ -164,18 +166,19 @@ class ExecCommand : public Subcommand {
   }
 
   struct Ended {
-    int status = 0;
+    int status = 0;  ///< of the first rank that failed
     std::vector<int> ranks_not_run{};
   };
 
-  /// Runs the command, or each rank until one fails.
+  /// Runs the command, or each rank until one fails for another reason than memory.
   Ended run_command(const ScratchFolder& scratch) const {
     fs::create_directory(scratch.file(kReports));
     fs::create_directory(scratch.file(kSaid));
     const std::map<std::string, std::string> variables = environment(scratch);
     if (!ranks_.world_size) return {run_in_foreground(command_, variables).status};
     RankQueue queue(ranks_.ranks, *ranks_.world_size, scratch.file(kSaid));
-    while (const auto rank = queue.next()) {
+    Ended ended;
+    while (const auto rank = next_rank(queue, ended)) {
       std::map<std::string, std::string> of_rank = rank_environment(ranks_, *rank);
       of_rank.insert(variables.begin(), variables.end());
       const std::set<fs::path> reports = files_in(scratch.file(kReports));
@@ -185,10 +188,33 @@ class ExecCommand : public Subcommand {
         for (const fs::path& file : files_in(scratch.file(kReports)))
           if (!reports.contains(file)) fs::remove(file);
       } else if (status != 0) {
-        return {status, queue.left()};
+        if (ended.status == 0) ended.status = status;
+        if (!has_run_out_of_memory(scratch.file(kReports), reports)) {
+          ended.ranks_not_run = queue.left();
+          break;
+        }
       }
     }
-    return {};
+    return ended;
+  }
+
+  /// Returns the next rank. Ends with those that are left if they wait for a rank that has failed.
+  static std::optional<int> next_rank(RankQueue& queue, Ended& ended) {
+    try {
+      return queue.next();
+    } catch (const Error&) {
+      if (ended.status == 0) throw;
+      ended.ranks_not_run = queue.left();
+      return std::nullopt;
+    }
+  }
+
+  /// Returns true if a process whose report is not among `earlier` was refused memory.
+  static bool has_run_out_of_memory(const std::string& folder, const std::set<fs::path>& earlier) {
+    return std::ranges::any_of(files_in(folder), [&](const fs::path& file) {
+      return file.extension() == ".json" && !earlier.contains(file) &&
+             parse_process_report(read_file(file.string()), file.string()).out_of_memory_errors > 0;
+    });
   }
 
   static std::set<fs::path> files_in(const std::string& folder) {
@@ -215,6 +241,13 @@ class ExecCommand : public Subcommand {
     if (memory_limit_) settings["memory_limit_bytes"] = *memory_limit_;
     return {{"PYTHONPATH", has_path ? startup + ":" + python_path : startup},
             {kSettingsVariable, settings.dump()}};
+  }
+
+  std::vector<std::string> advise_options() const {
+    std::vector<std::string> options = {"--device", "virtual:" + profile_};
+    if (memory_limit_) options.insert(options.end(), {"--memory-budget", exact_bytes(*memory_limit_)});
+    if (!ranks_.cluster.empty()) options.insert(options.end(), {"--cluster", ranks_.cluster});
+    return options;
   }
 
   static std::string existing_libraries() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/reports/next_command.h"
@@ -131,6 +132,10 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
   return text;
 }
 
+bool is_out_of_memory(const GpuProcess& process) {
+  return process.out_of_memory_errors > 0;
+}
+
 /// Returns what the failure of the command means for the figures of its ranks.
 std::string failed_ranks(const ExecReport& report) {
   const GpuProcess& last = report.processes.back();
@@ -142,21 +147,50 @@ std::string failed_ranks(const ExecReport& report) {
                      report.exit_status, all_ended ? "ranks" : "the other ranks");
 }
 
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+/// Returns the ranks that ran alone and do not fit, ascending.
+std::vector<int> ranks_out_of_memory(const ExecReport& report) {
+  std::vector<int> ranks;
+  for (const GpuProcess& process : report.processes)
+    if (report.world_size && is_out_of_memory(process)) ranks.push_back(process.rank.value_or(0));
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+/// Returns the line that finds out how the program fits; empty if the command is no Python script.
+std::string advise_line(const ExecReport& report) {
+  const std::vector<std::string>& command = report.command;
+  const bool is_script = command.size() > 1 && command[1].ends_with(".py") &&
+                         std::filesystem::path(command[0]).filename().string().starts_with("python");
+  if (!is_script) return {};
+  std::vector<std::string> words = {"advise", command[1]};
+  words.insert(words.end(), report.advise_options.begin(), report.advise_options.end());
+  if (report.world_size) words.insert(words.end(), {"--world-size", std::to_string(*report.world_size)});
+  if (command.size() > 2) words.emplace_back("--");
+  words.insert(words.end(), command.begin() + 2, command.end());
+  return next_line(words);
+}
+
 /// Returns remarks on a failure of the command; empty if it did not fail.
 std::string remarks_on_failure(const ExecReport& report, const Page& page) {
   if (report.exit_status == 0 || report.processes.empty()) return {};
   std::string text;
+  const std::vector<int> too_large = ranks_out_of_memory(report);
+  if (!too_large.empty())
+    text += warning(fmt::format("out of memory, with figures until then: {}", ranks_text(too_large)), page);
   if (!report.ranks_not_run.empty())
-    text += warning(fmt::format("not run, since a rank before failed: {} {}",
-                                report.ranks_not_run.size() == 1 ? "rank" : "ranks",
-                                fmt::join(report.ranks_not_run, ", ")),
-                    page);
-  if (report.processes.back().rank) text += warning(failed_ranks(report), page);
+    text += warning("not run, since a rank before failed: " + ranks_text(report.ranks_not_run), page);
+  const bool last_is_explained = !too_large.empty() && report.ranks_not_run.empty();
+  if (report.processes.back().rank && !last_is_explained) text += warning(failed_ranks(report), page);
   if (std::ranges::any_of(report.processes, [](const auto& process) { return !process.value_reads.empty(); }))
     text += warning(
         "if the program failed by values that it read as zeros: --assume balanced-experts gives the choice "
         "of a router of experts",
         page);
+  if (std::ranges::any_of(report.processes, is_out_of_memory)) text += advise_line(report);
   return text;
 }
 

@@ -46,6 +46,7 @@ struct ExecReport {
   int exit_status = 0;                            ///< of the command; 128 + signal if a signal ended it
   std::vector<int> ranks_not_run{};               ///< since a rank before them failed
   std::vector<std::string> unmatched_messages{};  ///< sends and receives without a counterpart
+  std::vector<std::string> advise_options{};      ///< of `advise`, for the same device and memory
   std::vector<GpuProcess> processes;              ///< in the order in which they began to use the GPU
 };
 

@@ -11,6 +11,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -82,6 +83,23 @@ TEST(ExecReport, SaysThatAFailedRanksFiguresAreThoseUntilThen) {
       AllOf(HasSubstr("rank 3, the last one that ran, ended with status 1: its figures are those until then"),
             HasSubstr("not run, since a rank before failed: ranks 2, 0")));
   EXPECT_EQ(to_json(report)["ranks_not_run"], (std::vector<int>{2, 0}));
+}
+
+TEST(ExecReport, RanksThatDoNotFitLeadToAdvice) {
+  GpuProcess process = parse_process_report(kRank, "8.json");
+  process.out_of_memory_errors = 1;
+  ExecReport report = report_of({process});
+  report.command = {"/usr/bin/python3", "train.py", "--layers", "2"};
+  report.advise_options = {"--device", "virtual:l4"};
+  report.world_size = 4;
+  report.exit_status = 1;
+  const std::string text = to_text(report, Page{});
+  EXPECT_THAT(unwrapped(text), AllOf(HasSubstr("out of memory, with figures until then: rank 3"),
+                                     Not(HasSubstr("the last one that ran"))));
+  EXPECT_THAT(text,
+              EndsWith("Next: offprof advise train.py --device virtual:l4 --world-size 4 -- --layers 2\n"));
+  report.command = {"./train"};
+  EXPECT_THAT(to_text(report, Page{}), Not(HasSubstr("Next:")));
 }
 
 TEST(ExecReport, TheStatusOfALauncherIsNotThatOfARank) {

@@ -81,6 +81,48 @@ std::string peak_table(const std::vector<RankRun>& runs, const Page& page) {
   return table.render(page);
 }
 
+/// Returns the rank with the highest peak, of one or more.
+const RankRun& largest(const std::vector<RankRun>& runs) {
+  return *std::ranges::max_element(
+      runs, {}, [](const RankRun& run) { return run.report.run.metrics.device_peak_bytes; });
+}
+
+const RankRun& slowest(const std::vector<RankRun>& runs) {
+  return *std::ranges::max_element(runs, {},
+                                   [](const RankRun& run) { return run.report.run.metrics.step_time_ns; });
+}
+
+/// Returns the highest peak and the longest step, with their ranks.
+std::string verdict(const std::vector<RankRun>& runs) {
+  const RankRun& large = largest(runs);
+  const RankRun& slow = slowest(runs);
+  return fmt::format("peak {} at most (rank {}), step {} at most (rank {})",
+                     bytes_text(large.report.run.metrics.device_peak_bytes), large.rank,
+                     time_text(slow.report.run.metrics.step_time_ns), slow.rank);
+}
+
+/// Returns true if the report of a rank among others is printed, beside its row in the tables.
+bool is_shown_whole(const RankRun& run, const Page& page) {
+  return page.details || run.report.checked_streams || !run.report.inexact.empty();
+}
+
+/// Returns whether the memory of the ranks is as predicted: one line if all ranks have the same.
+std::string memory_verdicts(const std::vector<RankRun>& runs, const Page& page) {
+  const LabelledLine first = memory_verdict(runs.front().report);
+  const auto is_like_first = [&](const RankRun& run) {
+    return memory_verdict(run.report).text == first.text;
+  };
+  if (std::ranges::all_of(runs, is_like_first))
+    return page.paint(first.tone, wrap("Memory of each rank: " + first.text + ".", page.width, 0)) + "\n";
+  std::string text;
+  for (const RankRun& run : runs) {
+    const LabelledLine line = memory_verdict(run.report);
+    const std::string words = fmt::format("Memory of rank {}: {}.", run.rank, line.text);
+    text += page.paint(line.tone, wrap(words, page.width, 0)) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const RankRunsReport& report) {
@@ -101,21 +143,25 @@ nlohmann::ordered_json to_json(const RankRunsReport& report) {
 }
 
 std::string to_text(const RankRunsReport& report, const Page& page) {
+  const std::vector<RankRun>& runs = report.runs;
+  const bool is_one = runs.size() == 1;
   std::string text;
-  for (const RankRun& run : report.runs) {
-    const std::string heading = fmt::format("Rank {} of {}", run.rank, report.world_size);
-    text += page.paint(Tone::kStrong, heading) + "\n" + to_text(run.report, page) + "\n";
-  }
+  if (!is_one) text += page.paint(Tone::kStrong, wrap(verdict(runs), page.width, 0)) + "\n";
+  for (const RankRun& run : runs)
+    if (is_one || is_shown_whole(run, page))
+      text += page.paint(Tone::kStrong, fmt::format("Rank {} of {}", run.rank, report.world_size)) + "\n" +
+              text_without_next(run.report, page) + "\n";
   const std::string heading = fmt::format("Ranks of {}, each alone", report.world_size);
   RanksWithCollectives collectives;
-  for (const RankRun& run : report.runs) collectives.emplace_back(run.rank, &run.collectives);
+  for (const RankRun& run : runs) collectives.emplace_back(run.rank, &run.collectives);
   const std::string notes =
       "Peaks of device memory in the recorded step, and of the host memory of offloaded tensors. Collectives "
       "are those of a measured step. " +
       collective_notes(collectives);
-  return text + page.paint(Tone::kStrong, heading) + "\n" + table_of(report.runs, page) + "\n" +
-         peak_table(report.runs, page) + collective_table(collectives, page) + "\n" +
-         wrap(notes, page.width, 0) + "\n";
+  text += page.paint(Tone::kStrong, heading) + "\n" + table_of(runs, page) + "\n" + peak_table(runs, page) +
+          collective_table(collectives, page) + "\n";
+  if (!is_one) text += memory_verdicts(runs, page) + "\n";
+  return text + wrap(notes, page.width, 0) + "\n" + next_text(largest(runs).report);
 }
 
 }  // namespace offprof

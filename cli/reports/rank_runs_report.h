@@ -29,7 +29,8 @@ struct RankRunsReport {
 
 nlohmann::ordered_json to_json(const RankRunsReport& report);
 
-/// Returns the report of each rank, and a table of the ranks.
+/// Returns tables of the ranks, after the report of the rank if there is only one. With Page::details, or if
+/// there is something to look into, the reports of several ranks as well.
 std::string to_text(const RankRunsReport& report, const Page& page);
 
 }  // namespace offprof

@@ -129,18 +129,6 @@ nlohmann::ordered_json to_json(const ScriptOutcome& script) {
           {"saved_by_user_hooks", script.saved_by_user_hooks}};
 }
 
-LabelledLine memory_verdict(const RunReport& report) {
-  const char* label = "memory";
-  if (!report.inexact.empty())
-    return {label, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")), Tone::kBad};
-  if (tells_of_value_reads(report.notes))
-    return {label,
-            "prediction exact to the byte for a step that read zeros as values (see the warning): if a GPU's "
-            "values lead to other shapes or branches, its memory differs",
-            Tone::kWarning};
-  return {label, "prediction exact to the byte", Tone::kGood};
-}
-
 /// Adds the step time of the replay and how far it is from the measured one.
 void add_replayed_time(Verdicts& verdicts, const RunReport& report) {
   const std::optional<double> measured = headline_figures(report.run.metrics).step_ns;
@@ -174,16 +162,6 @@ nlohmann::ordered_json hazards_to_json(const std::vector<StreamHazard>& hazards)
   for (const StreamHazard& hazard : hazards)
     json.push_back({{"what", hazard.what}, {"first", hazard.first}, {"second", hazard.second}});
   return json;
-}
-
-std::string next_text(const RunReport& report) {
-  if (report.trace_path.empty() || report.trace_path == "-")
-    return "To keep the trace for tune, simulate and view:\n" +
-           next_line(with_output(report.argv, "trace.json"));
-  if (report.predicted_by_tune)
-    return next_line({"gate", report.trace_path, "--update", "--baseline", "baseline.json"});
-  if (report.run.tracing && report.run.tracing->lost_records()) return next_line({"view", report.trace_path});
-  return next_line({"tune", report.trace_path, "-o", "policy.json"});
 }
 
 }  // namespace
@@ -234,7 +212,33 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   return json;
 }
 
+LabelledLine memory_verdict(const RunReport& report) {
+  const char* label = "memory";
+  if (!report.inexact.empty())
+    return {label, fmt::format("NOT as predicted: {}", fmt::join(report.inexact, ", ")), Tone::kBad};
+  if (tells_of_value_reads(report.notes))
+    return {label,
+            "prediction exact to the byte for a step that read zeros as values (see the warning): if a GPU's "
+            "values lead to other shapes or branches, its memory differs",
+            Tone::kWarning};
+  return {label, "prediction exact to the byte", Tone::kGood};
+}
+
+std::string next_text(const RunReport& report) {
+  if (report.trace_path.empty() || report.trace_path == "-")
+    return "To keep the trace for tune, simulate and view:\n" +
+           next_line(with_output(report.argv, "trace.json"));
+  if (report.predicted_by_tune)
+    return next_line({"gate", report.trace_path, "--update", "--baseline", "baseline.json"});
+  if (report.run.tracing && report.run.tracing->lost_records()) return next_line({"view", report.trace_path});
+  return next_line({"tune", report.trace_path, "-o", "policy.json"});
+}
+
 std::string to_text(const RunReport& report, const Page& page) {
+  return text_without_next(report, page) + next_text(report);
+}
+
+std::string text_without_next(const RunReport& report, const Page& page) {
   std::vector<MetricsColumn> columns = {
       {report.run.times_are_modelled ? "virtual GPU" : "measured", report.run.metrics}};
   if (report.predicted_by_tune || page.details || !report.inexact.empty())
@@ -251,7 +255,7 @@ std::string to_text(const RunReport& report, const Page& page) {
   return page.paint(Tone::kStrong, wrap(verdict, page.width, 0)) + "\n" + wrap(subject, page.width, 0) +
          "\n\n" + metrics_table(columns, page) + "\n" +
          (page.details ? ledger_table(report.ledger, page) + "\n" : "") +
-         gradient_error_table(report.gradient_errors, page) + verdict_text(report, page) + next_text(report);
+         gradient_error_table(report.gradient_errors, page) + verdict_text(report, page);
 }
 
 }  // namespace offprof

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/tables/tracing_text.h"
 #include "cli/terminal/terminal.h"
 #include "engine/devices/virtual_gpu/virtual_gpu.h"
 #include "profiler/plugin/script_io.h"
@@ -44,6 +45,12 @@ struct RunReport {
 
 nlohmann::ordered_json to_json(const RunReport& report);
 std::string to_text(const RunReport& report, const Page& page);
+/// Returns the text but for the line that says what to do next.
+std::string text_without_next(const RunReport& report, const Page& page);
+/// Returns the line that says what to do next.
+std::string next_text(const RunReport& report);
+/// Returns whether the memory is as predicted.
+LabelledLine memory_verdict(const RunReport& report);
 
 /// Returns the keys of memory and copied bytes that differ, among those that a replay computes.
 std::vector<std::string> inexact_keys(const Metrics& measured, const Metrics& predicted);

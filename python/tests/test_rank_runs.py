@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -149,12 +150,18 @@ def test_representative_ranks_have_a_trace_each(offprof: Run, tmp_path: Path) ->
     done = offprof("run", script, "--world-size", 8, "--rank", "auto", "-o", "t.json.gz", *STEPS)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.glob("t.*")) == ["t.rank0.json.gz", "t.rank7.json.gz"]
+    lines = done.stdout.splitlines()
+    assert re.fullmatch(r"peak .* at most \(rank 0\), step .* at most \(rank 0\)", lines[0])
+    assert "Memory of each rank: prediction exact to the byte." in lines
+    assert lines[-1] == "Next: offprof tune t.rank0.json.gz -o policy.json"
+    assert "Rank 7 of 8" not in lines
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--rank", 1), "--rank needs --world-size"),
+        (("--cluster", "pcie-gen4"), "--cluster needs --world-size"),
         (("--world-size", 2, "--rank", 2), "there is no rank 2 among 2 ranks"),
         (("--world-size", 2, "--device", "host"), "a rank without its peers needs a virtual GPU"),
     ],
