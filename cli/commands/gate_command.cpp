@@ -68,6 +68,8 @@ class GateCommand : public Subcommand {
       read_for_option("--limit", [&] { options_.limits.push_back(parse_limit(text)); });
     for (const std::string& text : report_texts_)
       read_for_option("--report", [&] { reports_.push_back(parse_report(text)); });
+    for (const auto& [format, path] : reports_) check_writable(path);
+    check_writable(output_);
     if (update_ && add_) throw input_error("--update and --add exclude each other", "Give one of them.");
     try {
       return source_.given() ? gate_trace(context) : gate_config(context);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/support/cli_run.h"
 #include "tests/support/sample_trace.h"
 #include "traces/format/trace_io.h"
@@ -41,6 +43,22 @@ TEST_F(GateCommandTest, WritesABaselineThatTheSameTracePasses) {
   const CliRun run = gate();
   EXPECT_EQ(run.status, 0);
   EXPECT_THAT(run.out, AllOf(HasSubstr("device_peak_bytes"), HasSubstr("gate passed")));
+}
+
+TEST_F(GateCommandTest, SaysWhatToDoWithTruncatedBaselines) {
+  gate({"--update", "--key", "a"});
+  write_file(baseline_, read_file(baseline_).substr(0, 400));
+  for (const char* option : {"--update", "--add"}) {
+    const CliRun run = gate({option, "--key", "a"});
+    EXPECT_EQ(run.status, 2);
+    EXPECT_THAT(run.err, AllOf(HasSubstr("is truncated"), HasSubstr("--update writes a new one")));
+  }
+}
+
+TEST_F(GateCommandTest, ChecksTheFilesOfReportsFirst) {
+  const CliRun run = gate({"--update", "--report", "junit=" + folder_ / "none/gate.xml"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_FALSE(std::filesystem::exists(baseline_));
 }
 
 TEST_F(GateCommandTest, AcceptsTheTraceAsAnArgument) {
@@ -320,6 +338,8 @@ TEST_F(GateConfigTest, RefusesMistakesWithTheirPlace) {
   EXPECT_THAT(error_of("[gate]\ndevices = \"host\"\n"), HasSubstr("devices must be a list of texts"));
   EXPECT_THAT(error_of("[gate\n"), HasSubstr("offprof.toml:1:"));
   EXPECT_THAT(error_of("[gate]\n"), HasSubstr("lists no model"));
+  EXPECT_THAT(error_of("[gate]\n[gate.models.m]\nprogram = \"m.pt\"\ndevices = [\"virtual:none\"]\n"),
+              AllOf(HasSubstr("offprof.toml:4:11"), HasSubstr("none")));
   EXPECT_THAT(error_of("[gate.models.a]\n"), HasSubstr("needs one of program, module and trace"));
   EXPECT_THAT(error_of("[gate.models.a]\ntrace = \"t\"\ninputs = [\"x\"]\n"),
               HasSubstr("inputs has no effect"));

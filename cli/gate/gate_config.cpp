@@ -5,9 +5,11 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <string_view>
 #include <utility>
 
+#include "cli/options/device_options.h"
 #include "traces/base/error.h"
 #include "traces/base/suggestion.h"
 #include "traces/io/file.h"
@@ -71,14 +73,19 @@ class Section {
   std::vector<Limit> limits(const std::vector<Limit>& absent) const {
     if (!has("limits")) return absent;
     std::vector<Limit> limits;
-    for (const std::string& text : texts("limits")) {
-      try {
-        limits.push_back(parse_limit(text));
-      } catch (const Error& error) {
-        fail(*table_.get("limits"), error.what(), error.hint());
-      }
-    }
+    for (const std::string& text : texts("limits"))
+      check("limits", [&] { limits.push_back(parse_limit(text)); });
     return limits;
+  }
+
+  /// Calls `read`. Its Error gets the place of that key in the file.
+  void check(std::string_view key, const std::function<void()>& read) const {
+    try {
+      read();
+    } catch (const Error& error) {
+      const toml::node* const node = table_.get(key);
+      fail(node == nullptr ? table_ : *node, error.what(), error.hint());
+    }
   }
 
   /// Returns the table of that name; nullopt if there is none.
@@ -157,6 +164,7 @@ void add_jobs(const Section& model, const std::string& name, const Defaults& def
   if (devices.empty())
     model.fail(fmt::format("model '{}' has no device", name), "Write devices = [\"virtual:h100-80gb\"].");
   for (const std::string& device : devices) {
+    model.check("devices", [&] { check_device(device); });
     GateJob job{.key = fmt::format("{}/{}", name, device),
                 .run_words = run_words(model, program, device),
                 .limits = limits};

@@ -95,22 +95,27 @@ std::string ops_text(const std::vector<OpDifference>& ops) {
   return text;
 }
 
-/// Returns the first figure that failed: `; device_peak_bytes 1.50 GiB, +512 MiB (+50.0%)`.
+/// Returns the first figure that failed: `; device_peak_bytes 1.50 GiB, +512 MiB (+50.0%)`, or with its limit
+/// if it has not changed: `; device_peak_bytes 9.00 GiB, limit <=8GiB`.
 std::string first_failure_text(const GateResult& verdict) {
   const auto failed =
       std::ranges::find_if(verdict.checks, [](const Check& check) { return !check.ok && check.unit; });
   if (failed == verdict.checks.end()) return "";
-  const std::string change = change_text(*failed);
-  return fmt::format("; {} {}{}", failed->key, figure_text(*failed->unit, failed->value),
-                     change.empty() ? "" : ", " + change);
+  const bool has_changed = failed->baseline && failed->value && *failed->baseline != *failed->value;
+  return fmt::format("; {} {}, {}", failed->key, figure_text(*failed->unit, failed->value),
+                     has_changed ? change_text(*failed) : "limit " + failed->limit);
+}
+
+std::string checks_text(std::size_t checks) {
+  return fmt::format("{} check{}", checks, checks == 1 ? "" : "s");
 }
 
 /// Returns `gate passed: 9 checks`, or how many of them failed, and one of them.
 std::string verdict_text(const GateResult& verdict, const Page& page) {
   if (verdict.ok)
-    return page.paint(Tone::kGood, "gate passed") + fmt::format(": {} checks\n", verdict.checks.size());
-  return page.paint(Tone::kBad, "gate failed") + fmt::format(": {} of {} checks{}\n", failures_of(verdict),
-                                                             verdict.checks.size(),
+    return page.paint(Tone::kGood, "gate passed") + ": " + checks_text(verdict.checks.size()) + "\n";
+  return page.paint(Tone::kBad, "gate failed") + fmt::format(": {} of {}{}\n", failures_of(verdict),
+                                                             checks_text(verdict.checks.size()),
                                                              first_failure_text(verdict));
 }
 
@@ -307,10 +312,14 @@ std::string to_text(const GateSuite& suite, const Page& page) {
   text += "\n" + times_line(has_modelled_times, page);
   if (failed == 0) return text;
   const std::string config = suite.config.empty() ? "" : " --config " + shell_word(suite.config);
-  for (const char* line : {"By module and line: offprof gate --explain{} --key {}\n",
-                           "If intended:        offprof gate --update{} --key {}\n"})
-    for (const GateReport& gate : suite.gates)
-      if (!gate.verdict.ok) text += fmt::format(fmt::runtime(line), config, shell_word(gate.key));
+  for (const GateReport& gate : suite.gates)
+    if (!gate.verdict.ok && !gate.explains)
+      text += fmt::format("By module and line: offprof gate --explain{} --key {}\n", config,
+                          shell_word(gate.key));
+  for (const GateReport& gate : suite.gates)
+    if (!gate.verdict.ok)
+      text +=
+          fmt::format("If intended:        offprof gate --update{} --key {}\n", config, shell_word(gate.key));
   return text;
 }
 

@@ -18,7 +18,7 @@ namespace offprof {
 namespace {
 
 Error key_is_missing(const std::string& path) {
-  return input_error(fmt::format("{} has several baselines, and no key is given", path),
+  return input_error(fmt::format("{} has baselines by key, and no key is given", path),
                      fmt::format("Add --key, one of: {}.", fmt::join(BaselineFile(path).keys(), ", ")));
 }
 

@@ -33,6 +33,10 @@ std::string profile_of(const std::string& device) {
 
 }  // namespace
 
+void check_device(const std::string& device) {
+  if (is_kind(parse_device(device), kVirtual)) load_profile(profile_of(device));
+}
+
 void DeviceOptions::add_to(CLI::App& app) {
   const std::string group = "Device";
   add_parsed_option(

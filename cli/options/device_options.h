@@ -12,6 +12,10 @@
 
 namespace offprof {
 
+/// Throws Error (input) if `--device` would not take the device, or if it is a virtual GPU whose profile does
+/// not exist.
+void check_device(const std::string& device);
+
 /// The flags that choose the device: `--device`, and for a virtual GPU `--kernel-times` and
 /// `--check-streams`.
 class DeviceOptions {

@@ -68,6 +68,15 @@ std::string schema_in_text(const std::string& text) {
 
 constexpr const char* kBaselines = "baselines";
 
+nlohmann::json parse_baselines(const std::string& text, const std::string& path) {
+  try {
+    return parse_document(text, path);
+  } catch (const Error& error) {
+    throw Error(error.kind(), error.what(),
+                "Restore the file, as from version control. Or remove it: --update writes a new one.");
+  }
+}
+
 }  // namespace
 
 std::string format_baseline(const StepSummary& figures, std::string_view tool_version) {
@@ -99,7 +108,7 @@ StepSummary add_run(const StepSummary& old, StepSummary now) {
 
 BaselineFile::BaselineFile(const std::string& path) : path_(path) {
   const std::string text = read_file(path);
-  const nlohmann::json document = parse_document(text, path);
+  const nlohmann::json document = parse_baselines(text, path);
   if (schema_kind(schema_of(document)) == schema_kind(kBaselineSchema))
     throw input_error(fmt::format("{} has one baseline, without a key", path),
                       "Leave out --key, or name another file for baselines with keys.");
