@@ -295,6 +295,7 @@ class AdviseCommand : public Subcommand {
   /// Writes the policy and prints the report.
   ExitStatus finish(Context& context, AdviceReport report) const {
     const Way& way = report.advice.recommended();
+    report.instructions.first_steps_exceed = first_steps_exceed(report.advice, way, report.plain.environment);
     write_policy(context, way, report.instructions);
     context.publish_beside(report, output_);
     return way.is_within ? ExitStatus::kOk : ExitStatus::kCheckFailed;
@@ -310,6 +311,7 @@ class AdviseCommand : public Subcommand {
   /// Writes the policy of the way, and completes the instructions for it.
   void write_policy(Context& context, const Way& way, WayInstructions& instructions) const {
     instructions.is_script |= program_.is_script();
+    if (program_.program().ends_with(".py")) instructions.source = read_file(program_.program());
     const bool is_preset = way.policy == preset_policy("keep");
     instructions.policy = is_preset ? "keep" : policy_path();
     if (!output_.empty()) context.print(format_policy_file(policy_file_of(way)), output_);

@@ -265,6 +265,8 @@ _NOTHING_FITS = (
 )
 
 
+# In PyTorch's errors where a program uses CUDA.
+_SIGNS_OF_NO_GPU = ("NVIDIA driver", "No CUDA GPUs", "Torch not compiled with CUDA")
 _OTHER_STREAM = "computes on a CUDA stream of its own"  # engine/devices/cuda/cuda_device.cpp
 _FAILURES_OF_CHILDREN = ("ProcessRaisedException", "ProcessExitedException")  # torch.multiprocessing
 _VARIABLES_OF_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -277,6 +279,11 @@ def failure_hint(device: str, error: BaseException, notes: list[str]) -> str:
     """Returns what to do about an error of the program. `notes` are those of the device until then."""
     if device.startswith("cuda") and type(error).__name__ == "OutOfMemoryError":
         return _NOTHING_FITS
+    if device == "host" and any(sign in str(error) for sign in _SIGNS_OF_NO_GPU):
+        return (
+            "The program asks for a GPU, and none works here. --device virtual:h100-80gb gives it a virtual one, of "
+            "that or another name. Nothing is written."
+        )
     if isinstance(error, KeyError) and error.args and error.args[0] in _VARIABLES_OF_RANKS:
         return (
             f"It reads {error.args[0]}, which a launcher of many ranks sets. --world-size N records one rank of N alone, on "

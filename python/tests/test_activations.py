@@ -564,6 +564,8 @@ def test_a_program_that_does_not_fit_on_a_gpu_is_told_of_the_context() -> None:
     assert "OffloadActivations" in failure_hint("cuda", error, [])
     assert "traceback" in failure_hint("cuda", ValueError(), [])
     assert "traceback" in failure_hint("host", error, [])
+    no_gpu = RuntimeError("Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU")
+    assert "--device virtual:h100-80gb" in failure_hint("host", no_gpu, [])
     assert "--world-size" in failure_hint("virtual", KeyError("LOCAL_RANK"), [])
     on_another = RuntimeError("the model computes on a CUDA stream of its own, but offprof tracks")
     assert "default stream" in failure_hint(

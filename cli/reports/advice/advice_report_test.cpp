@@ -232,6 +232,41 @@ TEST_F(AdviceReportTest, WritesThePolicyBeforeTheRun) {
                                  "--checkpoint layers.0,layers.8 --policy policy.json -o advised.json.gz\n"));
 }
 
+TEST_F(AdviceReportTest, NamesOnlyEnginesThatTheScriptUses) {
+  report_.instructions.source = "from transformers import Trainer\n";
+  EXPECT_THAT(text(120),
+              testing::AllOf(testing::HasSubstr("--to pytorch"), testing::HasSubstr("--to transformers"),
+                             testing::Not(testing::HasSubstr("--to trl"))));
+}
+
+TEST_F(AdviceReportTest, TrainsNoScriptWhoseFirstStepsDoNotFit) {
+  report_.instructions.is_script = true;
+  const char* const in_training = "In your own training:\n";
+  EXPECT_THAT(text(120), testing::HasSubstr(in_training));
+  report_.instructions.first_steps_exceed = true;
+  EXPECT_THAT(text(120), testing::Not(testing::HasSubstr(in_training)));
+  report_.advice.ways[0].configuration = {};
+  EXPECT_THAT(text(120), testing::AllOf(testing::HasSubstr("with offloading:"),
+                                        testing::Not(testing::HasSubstr("without a change"))));
+}
+
+TEST_F(AdviceReportTest, KnowsWhetherTheFirstStepsFit) {
+  Environment environment;
+  environment.times_are_modelled = true;
+  environment.device_memory_bytes = 64 * kGiB;
+  Way kept = report_.advice.ways[0];
+  kept.policy = preset_policy("keep");
+  kept.measured = std::nullopt;
+  const Way& way = report_.advice.ways[0];
+  for (const auto& [peak, exceeds] : {std::pair(63 * kGiB, false), std::pair(65 * kGiB, true)}) {
+    kept.predicted.device_peak_bytes = peak;
+    kept.predicted.device_reserved_peak_bytes = peak;
+    Advice advice = report_.advice;
+    advice.ways = {way, kept};
+    EXPECT_EQ(first_steps_exceed(advice, way, environment), exceeds);
+  }
+}
+
 TEST_F(AdviceReportTest, ShowsHowAScriptTrainsOnUnderThePolicy) {
   WayInstructions& instructions = report_.instructions;
   instructions = {.run = {"run", "train.py", "--device", "virtual", "--policy", "policy.json", "--", "-x"},

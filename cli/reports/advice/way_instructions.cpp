@@ -20,17 +20,17 @@ bool offloads(const Policy& policy) {
   return policy.threshold_bytes.has_value() && !(policy.tensors && policy.tensors->empty());
 }
 
-/// Returns the engines that express the way at least in part.
-std::vector<std::string> targets_for(const Way& way) {
+/// Returns the engines that express the way at least in part, of those that the program may use.
+std::vector<std::string> targets_for(const WayInstructions& instructions, const Way& way) {
   if (way.configuration.parameters) return {"fsdp2", "deepspeed"};
-  const bool has_patterns = std::ranges::any_of(way.configuration.checkpointed, [](const std::string& path) {
-    return path.find('*') != std::string::npos;
-  });
-  if (way.policy == preset_policy("keep"))
-    return has_patterns ? std::vector<std::string>{"transformers"}
-                        : std::vector<std::string>{"pytorch", "transformers"};
   std::vector<std::string> targets = {"pytorch"};
-  if (offloads(way.policy)) targets.insert(targets.end(), {"transformers", "trl"});
+  const auto add = [&](const std::string& engine) {
+    if (instructions.source.empty() || instructions.source.find(engine) != std::string::npos)
+      targets.push_back(engine);
+  };
+  const bool only_checkpoints = way.policy == preset_policy("keep");
+  if (only_checkpoints || offloads(way.policy)) add("transformers");
+  if (!only_checkpoints && offloads(way.policy)) add("trl");
   return targets;
 }
 
@@ -38,7 +38,7 @@ std::string exports_text(const WayInstructions& instructions, const Way& way) {
   const bool is_exportable = way.policy != preset_policy("keep") || !way.configuration.checkpointed.empty();
   if (!is_exportable || way.configuration.slices) return "";
   std::string text;
-  for (const std::string& target : targets_for(way))
+  for (const std::string& target : targets_for(instructions, way))
     text +=
         "  " + command_line({"export", instructions.policy, "--trace", kAdvisedTrace, "--to", target}) + "\n";
   return text;
@@ -53,7 +53,7 @@ std::string script_text(const WayInstructions& instructions, const Way& way) {
                                        instructions.variables) +
                           "\n";
   if (!way.configuration.checkpointed.empty())
-    return instructions.is_job ? "" : "In your own training:\n" + run;
+    return instructions.is_job || instructions.first_steps_exceed ? "" : "In your own training:\n" + run;
   std::string text = fmt::format(
       "In your own training, with forward and loss within the context:\n"
       "{}"
@@ -61,11 +61,21 @@ std::string script_text(const WayInstructions& instructions, const Way& way) {
       "  with offloading:\n"
       "      loss = model(batch)\n",
       environment_comment(instructions.variables), instructions.policy);
-  if (instructions.is_job) return text;
+  if (instructions.is_job || instructions.first_steps_exceed) return text;
   return text + "or without a change, if the first steps fit with nothing offloaded:\n" + run;
 }
 
 }  // namespace
+
+bool first_steps_exceed(const Advice& advice, const Way& way, const Environment& environment) {
+  const std::optional<Bytes> memory = usable_memory(environment);
+  const auto exceeds = [&](const Way& other) {
+    return other.policy == preset_policy("keep") &&
+           other.configuration.checkpointed == way.configuration.checkpointed &&
+           device_bytes_taken(other.metrics()) > memory;
+  };
+  return memory && (exceeds(advice.nothing) || std::ranges::any_of(advice.ways, exceeds));
+}
 
 std::string instructions_text(const WayInstructions& instructions, const Way& way) {
   const std::string run =

@@ -5,6 +5,7 @@
 
 #include "cli/reports/next_command.h"
 #include "simulator/advisor/advice.h"
+#include "traces/model/trace.h"
 
 namespace offprof {
 
@@ -17,7 +18,14 @@ struct WayInstructions {
   bool is_script = false;  ///< the program is a training script
   bool is_job = false;     ///< of several ranks, which `run` records but does not train
   Variables variables{};   ///< of the run
+  /// Text of the training script; empty: not known. Engines that it does not name are left out.
+  std::string source{};
+  /// The steps that `run` records before the policy applies, with nothing offloaded, do not fit the device.
+  bool first_steps_exceed = false;
 };
+
+/// Returns true if the configuration of the way, with nothing offloaded, is known not to fit the device.
+bool first_steps_exceed(const Advice& advice, const Way& way, const Environment& environment);
 
 /// Trace that the commands of the instructions write.
 inline constexpr const char* kAdvisedTrace = "advised.json.gz";
