@@ -166,12 +166,11 @@ class AdviseCommand : public Subcommand {
   ExitStatus advise_job(Context& context) {
     refuse_other_than_jobs();
     StatusLine status = context.status_line();
-    const auto progress = progress_for(context, status);
+    constexpr std::string_view kRecording = "recording representative ranks";
+    const auto progress = progress_for(context, status, kRecording);
     std::map<int, JobRank> ranks;
     const WorldAdvice advice = advise_world_size(world_sizes_, [&](int world_size) {
-      // Each number of ranks takes a while, and a log should show that.
-      const std::string recording = fmt::format("recording representative ranks of {}", world_size);
-      context.shows_progress() ? status.show(recording) : context.note(recording);
+      progress(fmt::format("{} of {}", kRecording, world_size));
       const std::vector<std::string> words = with_options(run_words(), job_words(world_size));
       auto said = std::make_unique<ScratchFolder>();
       RecordedRank demanding = find_demanding_rank(words, said->path());
@@ -220,7 +219,7 @@ class AdviseCommand : public Subcommand {
   }
 
   ExitStatus advise_largest(Context& context, ChildRecorder& recorder, StatusLine& status) {
-    SizeAdvice advice = advise_size(recorder, request_, progress_for(context, status));
+    SizeAdvice advice = advise_size(recorder, request_, progress_for(context, status, kSearchingSize));
     status.wipe();
     SizeReport report{std::move(advice), *recorder.plain_trace(),
                       goal_ == Goal::kBatch ? "batch" : "sequence length", goal_ == Goal::kBatch};
@@ -319,10 +318,13 @@ class AdviseCommand : public Subcommand {
       instructions.policy_command = with_output(context.argv(), policy_path());
   }
 
-  static std::function<void(const std::string&)> progress_for(Context& context, StatusLine& status) {
-    return [&](const std::string& what) {
+  /// Stages that begin with `long_stage` take a while each, so that a log shows them as well.
+  static std::function<void(const std::string&)> progress_for(Context& context, StatusLine& status,
+                                                              std::string_view long_stage = {}) {
+    return [&context, &status, long_stage](const std::string& what) {
       status.show(what);
-      context.detail(what);
+      const bool is_long = !long_stage.empty() && what.starts_with(long_stage);
+      is_long && !context.shows_progress() ? context.note(what) : context.detail(what);
     };
   }
 

@@ -173,13 +173,19 @@ def _check(config: pytest.Config, key: str, report: dict[str, Any], limits: list
     if end.returncode == 0:
         return
     text = (end.stderr if end.returncode != 1 else end.stdout).replace(str(figures), key).strip()
-    pytest.fail(f"{_MARKER}: {_in_words_of_pytest(text, baselines)}", pytrace=False)
+    pytest.fail(_in_words_of_pytest(text, baselines), pytrace=False)
 
 
 def _in_words_of_pytest(text: str, baselines: Any) -> str:
-    """Returns what `offprof gate` printed with this plugin's options instead of its commands."""
+    """Returns what `offprof gate` printed with this plugin's options instead of its commands.
+
+    The figure comes first, since pytest cuts the line in its summary.
+    """
     lines = [line for line in text.splitlines() if not re.search(r"\boffprof (gate|diff) ", line)]
     text = "\n".join(lines).replace("Add --baseline ", "Add --offprof-baselines ")
     if baselines and "gate failed" in text:
         text += f"\nIf intended: pytest --offprof-baselines {shlex.quote(str(baselines))} --offprof-update"
-    return text
+    failed = re.match("gate failed: (.*?); (.*)", text)
+    if failed is None:
+        return f"{_MARKER}: {text}"
+    return f"{failed[2]} ({_MARKER}: {failed[1]} failed){text[failed.end() :]}"

@@ -69,7 +69,7 @@ def test_a_test_within_its_limit_passes(tmp_path: Path) -> None:
 def test_a_test_beyond_its_limit_fails_by_one_byte(tmp_path: Path) -> None:
     end = on_gpu(tmp_path, f'device_peak_bytes="<={PEAK - 1}B"')
     assert end.returncode == 1
-    assert "offprof_limit: gate failed: 1 of 1 checks" in end.stdout
+    assert "(offprof_limit: 1 of 1 check failed)" in end.stdout
     assert "test_it.py::test_step compared with absolute limits" in end.stdout
 
 
@@ -113,7 +113,7 @@ def test_limits_are_on_a_recorded_step(tmp_path: Path) -> None:
     assert run_pytest(tmp_path, RECORDS.format(limit="<=1GiB")).returncode == 0
     end = run_pytest(tmp_path, RECORDS.format(limit="<=1KiB"))
     assert end.returncode == 1
-    assert "gate failed" in end.stdout
+    assert "(offprof_limit: 1 of 1 check failed)" in end.stdout
 
 
 def test_a_test_without_gpu_and_recording_fails(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class SizeSearch {
       if (!step) return std::nullopt;
       return least_bytes(*step, size, handling);
     };
-    progress_(fmt::format("searching the largest size: {}", name.empty() ? "recompute and offload" : name));
+    progress_(fmt::format("{}: {}", kSearchingSize, name.empty() ? "recompute and offload" : name));
     const std::int64_t size = largest_size(guess_, *advice_.goal.most_memory, taken);
     if (size > 0) guess_ = size;
     const std::int64_t shown = std::max<std::int64_t>(size, 1);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "simulator/advisor/advice.h"
@@ -38,6 +39,9 @@ class SizedStepRecorder : public StepRecorder {
   /// program has no such size.
   virtual std::int64_t present_size() const = 0;
 };
+
+/// Begin of what advise_size says to its progress function when it goes to the next way.
+inline constexpr std::string_view kSearchingSize = "searching the largest size";
 
 /// Searches the largest size of the step that fits into the memory, for each way by itself and for mixtures.
 /// With a slowdown limit, the time per size is limited to that of the program at its own size with nothing

@@ -62,7 +62,7 @@ enum Opcode : unsigned char {
 
 void PickleMachine::refuse(const std::string& what, const std::string& hint) const {
   throw input_error(fmt::format("{}: {}", name_, what),
-                    hint.empty() ? "The file is damaged, or torch.save did not write it." : hint);
+                    hint.empty() ? "The file is damaged or cut off, or PyTorch did not write it." : hint);
 }
 
 PickleMachine::Id PickleMachine::run() {
