@@ -43,6 +43,7 @@ class ChildRecorder : public SizedStepRecorder {
   std::vector<RecordedStep> record(const std::vector<Configuration>& configurations) override;
   std::optional<Metrics> confirm(const Way& way) override;
   std::int64_t present_size() const override { return resizer_->present_size(program_, *plain_); }
+  std::size_t runs_at_once() const override;
 
   /// Returns the words of a `run` of the program in the configuration's size, which is known once the program
   /// was recorded.
@@ -59,7 +60,6 @@ class ChildRecorder : public SizedStepRecorder {
   const std::vector<std::string>& confirmed_notes() const { return confirmed_notes_; }
 
  private:
-  std::size_t runs_at_once() const;
   Variables environment_of(const Configuration& configuration) const;
   void record_at_once(std::span<const Configuration> configurations, std::vector<RecordedStep>& recorded);
   std::vector<std::string> recording_words(const Configuration& configuration, const std::string& path) const;

@@ -43,7 +43,7 @@ class SizeSearch {
 
   void begin() {
     progress_("recording the step");
-    const auto plain = record({});
+    const auto plain = taken_in(recorder_.record({Configuration{}}).front());
     if (!plain) throw input_error("the step cannot be recorded: " + advice_.unrecorded.front().reason);
     plain_ = plain;
     advice_.present = guess_ = recorder_.present_size();
@@ -101,16 +101,22 @@ class SizeSearch {
   /// Adds the way with the largest size of a configuration. `steps` has its recordings by size, and gets
   /// more.
   void search(const Configuration& configuration, const std::string& name, Handling handling, Steps& steps) {
-    const auto taken = [&](std::int64_t size) -> std::optional<Bytes> {
-      const auto step = step_of(configuration, size, steps);
-      if (!step) return std::nullopt;
-      return least_bytes(*step, size, handling);
+    const auto taken = [&](const std::vector<std::int64_t>& sizes) {
+      record(configuration, sizes, steps);
+      std::vector<std::optional<Bytes>> bytes;
+      for (const std::int64_t size : sizes) {
+        const auto& step = steps.at(size);
+        bytes.push_back(step ? std::optional(least_bytes(*step, size, handling)) : std::nullopt);
+      }
+      return bytes;
     };
     progress_(fmt::format("{}: {}", kSearchingSize, name.empty() ? "recompute and offload" : name));
-    const std::int64_t size = largest_size(guess_, *advice_.goal.most_memory, taken);
+    const std::int64_t size =
+        largest_size(guess_, *advice_.goal.most_memory, recorder_.runs_at_once(), taken);
     if (size > 0) guess_ = size;
     const std::int64_t shown = std::max<std::int64_t>(size, 1);
-    const auto step = step_of(configuration, shown, steps);
+    record(configuration, {shown}, steps);
+    const auto step = steps.at(shown);
     if (step == nullptr) return;
     const Candidate best = best_at(*step, shown, handling);
     SizedWay found{way_of(*step, handling == Handling::kMixture ? mixture_name(name, best.policy) : name,
@@ -124,17 +130,22 @@ class SizeSearch {
       advice_.ways.push_back(std::move(found));
   }
 
-  /// Returns the recorded step; nullptr: it could not be recorded.
-  std::shared_ptr<PreparedStep> step_of(Configuration configuration, std::int64_t size, Steps& steps) {
-    if (const auto known = steps.find(size); known != steps.end()) return known->second;
-    configuration.size = size;
-    return steps[size] = record(configuration);
+  /// Records the steps of those sizes that `steps` lacks. It gets nullptr for one that cannot be recorded.
+  void record(Configuration configuration, const std::vector<std::int64_t>& sizes, Steps& steps) {
+    std::vector<Configuration> missing;
+    for (const std::int64_t size : sizes) {
+      configuration.size = size;
+      if (!steps.contains(size)) missing.push_back(configuration);
+    }
+    if (missing.empty()) return;
+    const std::vector<RecordedStep> recorded = recorder_.record(missing);
+    for (std::size_t i = 0; i < missing.size(); ++i) steps[*missing[i].size] = taken_in(recorded[i]);
   }
 
-  std::shared_ptr<PreparedStep> record(const Configuration& configuration) {
-    const RecordedStep recorded = recorder_.record({configuration}).front();
+  /// Returns the recorded step; nullptr: it could not be recorded.
+  std::shared_ptr<PreparedStep> taken_in(const RecordedStep& recorded) {
     if (recorded.trace == nullptr) {
-      advice_.unrecorded.push_back({configuration, recorded.failure});
+      advice_.unrecorded.push_back({recorded.configuration, recorded.failure});
       return nullptr;
     }
     ++advice_.recordings;

@@ -38,6 +38,8 @@ class SizedStepRecorder : public StepRecorder {
   /// Returns the program's own size. It is called after the program was recorded. Throws Error (input) if the
   /// program has no such size.
   virtual std::int64_t present_size() const = 0;
+  /// Returns how many steps `record` records at the same time.
+  virtual std::size_t runs_at_once() const = 0;
 };
 
 /// Begin of what advise_size says to its progress function when it goes to the next way.

@@ -20,6 +20,7 @@ class FakeRecorder : public SizedStepRecorder {
   bool configures_model() const override { return true; }
   bool configures_allocator() const override { return false; }
   std::int64_t present_size() const override { return 4; }
+  std::size_t runs_at_once() const override { return 2; }
 
   std::vector<RecordedStep> record(const std::vector<Configuration>& configurations) override {
     std::vector<RecordedStep> steps;
