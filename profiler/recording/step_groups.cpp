@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -33,11 +34,17 @@ std::pair<std::int64_t, Bytes> saved_on_device(const RecordedPass& pass) {
 /// Allocations of more bytes come from segments for a few of them, which later steps find in the cache.
 constexpr Bytes kLargestSmallBlock = kMiB;
 
-/// Returns the sizes of the pass's large allocations.
+/// Returns the sizes of the pass's large allocations that it frees again. What stays, such as the buckets of
+/// DDP, leaves no blocks behind.
 std::set<Bytes> large_blocks(const RecordedPass& pass) {
+  std::map<std::int64_t, Bytes> allocated;
   std::set<Bytes> sizes;
-  for (const RawEvent& event : pass.events)
-    if (event.kind == RawKind::kAlloc && event.value > kLargestSmallBlock) sizes.insert(event.value);
+  for (const RawEvent& event : pass.events) {
+    if (event.kind == RawKind::kAlloc && event.value > kLargestSmallBlock) allocated[event.id] = event.value;
+    if (event.kind != RawKind::kFree) continue;
+    const auto freed = allocated.find(event.id);
+    if (freed != allocated.end()) sizes.insert(freed->second);
+  }
   return sizes;
 }
 

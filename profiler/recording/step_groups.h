@@ -37,15 +37,15 @@ class StepGroups {
   /// Describes the groups, the most frequent first.
   std::vector<StepGroup> summary() const;
   /// Returns true if not all steps saved as many tensors of the device with as many bytes, or if one of
-  /// another kind than the chosen one allocates a large block of a size that the chosen one does not. A step
-  /// in which torch.compile compiles also saves tensors without memory.
+  /// another kind than the chosen one allocates a large block, and frees it, of a size that the chosen one
+  /// does not. A step in which torch.compile compiles also saves tensors without memory.
   bool differ_in_shapes() const;
 
  private:
   struct Group {
     StepGroup about;
     std::pair<std::int64_t, Bytes> saved_on_device{};  ///< tensors and their bytes
-    std::set<Bytes> large_blocks;                      ///< sizes of allocations: see differ_in_shapes
+    std::set<Bytes> large_blocks;                      ///< sizes of blocks: see differ_in_shapes
     std::vector<StepResult> steps;                     ///< the first ones
   };
 

@@ -75,6 +75,20 @@ TEST(StepGroups, AnEvaluationHasOtherShapesIfItsLargeBlocksAreOthers) {
   EXPECT_FALSE(groups_with(512).differ_in_shapes());
 }
 
+TEST(StepGroups, AStepThatAllocatesWhatStaysHasNoOtherShape) {
+  PassSketch with_buckets;
+  with_buckets.phase("forward").op_begin("aten::relu").alloc(1, 4 * kMiB).pack(1, -1).op_end();
+  with_buckets.phase("backward").unpack(0).node_end().alloc(9, 25 * kMiB).release(0).free(1).backward_end();
+  StepResult first;
+  first.recording = with_buckets.finish();
+  StepGroups groups({}, kWanted);
+  groups.add(std::move(first));
+  for (int i = 0; i < kWanted; ++i) groups.add(step_of(4 * kMiB));
+  EXPECT_TRUE(groups.choose());
+  EXPECT_EQ(groups.summary().size(), 2);
+  EXPECT_FALSE(groups.differ_in_shapes());
+}
+
 TEST(StepGroups, AStepThatCompilesHasNoOtherShape) {
   StepGroups groups = groups_of({}, {96});
   StepResult compiling = step_of(96);

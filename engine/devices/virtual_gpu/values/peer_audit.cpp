@@ -48,10 +48,6 @@ std::string_view content_of(const PeerMessage& message) {
   return what.substr(std::min(what.size(), what.find(" of ") + 4));
 }
 
-std::string at_site(const PeerMessage& message) {
-  return message.site.empty() ? "" : " at " + message.site;
-}
-
 class Audit {
  public:
   explicit Audit(std::string folder) : folder_(std::move(folder)) {
@@ -96,7 +92,7 @@ class Audit {
     const auto [sent_at, received_at] = std::ranges::mismatch(sent, received, {}, content_of, content_of);
     const auto describe = [&](int rank, const char* verb, const PeerMessage& message) {
       return fmt::format("rank {} {} {}{}", file_of(line, rank).process()->rank, verb, content_of(message),
-                         at_site(message));
+                         at_site(message.site));
     };
     if (sent_at == sent.end() && received_at == received.end()) return std::nullopt;
     if (received_at == received.end())

@@ -33,6 +33,10 @@ off_t end_of(off_t begin, const Sizes& sizes) {
 
 }  // namespace
 
+std::string at_site(const std::string& site) {
+  return site.empty() ? "" : " at " + site;
+}
+
 std::string PeerProcess::text() const {
   return fmt::format("{} {} {}", process, rank, ranks);
 }

@@ -24,6 +24,9 @@ struct PeerMessage {
   bool operator==(const PeerMessage&) const = default;
 };
 
+/// Returns ` at train.py:12`, or nothing if the place is not known.
+std::string at_site(const std::string& site);
+
 /// Process that writes a file of messages.
 struct PeerProcess {
   pid_t process = 0;

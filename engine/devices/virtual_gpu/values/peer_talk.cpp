@@ -44,10 +44,6 @@ std::string describe(const CollectiveCall& call) {
   return text;
 }
 
-std::string at_site(const std::string& site) {
-  return site.empty() ? "" : " at " + site;
-}
-
 std::vector<PeerParty> parties_of(const std::string& key, int ranks) {
   std::vector<PeerParty> parties;
   for (int rank = 0; rank < ranks; ++rank) parties.push_back({peer_file_name(key, rank), rank});
