@@ -323,6 +323,8 @@ def _without_gloo(make_group: Callable[..., Any]) -> Callable[..., Any]:
         name = str(backend)
         if name == distributed_c10d.Backend.UNDEFINED:
             name = "cpu:gloo,cuda:nccl"
+        # PyTorch gives NCCL's options to all backends after it; `fake` does not take them.
+        name = ",".join(sorted(name.split(","), key=lambda part: "gloo" not in part))
         name = re.sub(r"\bgloo\b", distributed_c10d.Backend.FAKE, name)
         if ":" not in name:
             name = distributed_c10d.Backend(name)

@@ -461,16 +461,17 @@ def test_a_rank_alone_gathers_the_optimizer_state_of_fsdp1(
             assert alone.of_rank(rank)[figure] == together.of_rank(rank)[figure], (rank, figure)
 
 
-def test_tensors_on_the_processor_are_gathered_too(execute: Exec) -> None:
+@pytest.mark.parametrize("backend", ["cpu:gloo,cuda:nccl", "cuda:nccl,cpu:gloo"])
+def test_tensors_on_the_processor_are_gathered_too(execute: Exec, backend: str) -> None:
     done = execute(
         "--world-size",
         3,
-        script="""
+        script=f"""
         import torch
         import torch.distributed as dist
 
         torch.cuda.set_device(0)
-        dist.init_process_group("cpu:gloo,cuda:nccl")
+        dist.init_process_group("{backend}")
         gathered = [torch.empty(1) for _ in range(3)]
         dist.all_gather(gathered, torch.ones(1))
         dist.monitored_barrier(dist.new_group(backend="gloo"))
@@ -505,6 +506,37 @@ def test_stops_at_the_rank_that_raises(execute: Exec) -> None:
     assert done.status == 1
     assert "ValueError: no data" in done.err
     assert [process["rank"] for process in done.report["processes"]] == [0, 1]
+
+
+def test_goes_on_after_a_rank_that_does_not_fit(execute: Exec) -> None:
+    script = """
+        import os, torch
+
+        torch.ones(1 if os.environ["RANK"] != "1" else 1 << 30, device="cuda")
+    """
+    done = execute("--world-size", 3, "--rank", "0-2", "--device-memory", "1GiB", script=script)
+    assert done.status == 1
+    assert [process["out_of_memory_errors"] for process in done.report["processes"]] == [0, 1, 0]
+    assert done.report["ranks_not_run"] == []
+
+
+def test_what_fsdp_moves_to_the_host_is_not_read(execute: Exec) -> None:
+    done = execute(
+        "--world-size",
+        2,
+        script="""
+        import torch
+        import torch.distributed as dist
+        from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
+
+        dist.init_process_group("cuda:nccl,cpu:gloo")
+        model = torch.nn.Linear(512, 512, bias=False)
+        fully_shard(model, offload_policy=CPUOffloadPolicy())
+        model(torch.randn(8, 512, device="cuda")).sum().backward()
+        dist.destroy_process_group()
+        """,
+    )
+    assert done.of_rank(0)["value_reads"] == []
 
 
 def test_no_thread_watches_groups_while_a_process_ends(execute: Exec) -> None:
