@@ -25,7 +25,7 @@ struct Line {
   std::string communicator;  ///< first part of the names of its files
   int from = 0, to = 0;
 
-  auto operator<=>(const Line&) const = default;
+  auto operator<=>(const Line&) const = default;  // NOLINT(modernize-use-nullptr): compares with 0
 };
 
 /// Returns the line that the file of that name is an end of; nullopt: it is none.
