@@ -63,6 +63,10 @@ std::vector<std::string> words_after_mark(const std::vector<std::string>& argv,
   return {mark + 1, argv.end()};
 }
 
+GpuProcess read_report(const fs::path& file) {
+  return parse_process_report(read_file(file.string()), file.string());
+}
+
 /// Reads the reports that processes left in the folder, in the order of their names, which begin with the
 /// time. Warns of unreadable ones.
 std::vector<GpuProcess> read_reports(const std::string& folder, Context& context) {
@@ -73,7 +77,7 @@ std::vector<GpuProcess> read_reports(const std::string& folder, Context& context
   std::vector<GpuProcess> processes;
   for (const fs::path& file : files) {
     try {
-      processes.push_back(parse_process_report(read_file(file.string()), file.string()));
+      processes.push_back(read_report(file));
     } catch (const Error& error) {
       context.warn(error.what());
     }
@@ -212,8 +216,7 @@ class ExecCommand : public Subcommand {
   /// Returns true if a process whose report is not among `earlier` was refused memory.
   static bool has_run_out_of_memory(const std::string& folder, const std::set<fs::path>& earlier) {
     return std::ranges::any_of(files_in(folder), [&](const fs::path& file) {
-      return file.extension() == ".json" && !earlier.contains(file) &&
-             parse_process_report(read_file(file.string()), file.string()).out_of_memory_errors > 0;
+      return file.extension() == ".json" && !earlier.contains(file) && read_report(file).is_out_of_memory();
     });
   }
 

@@ -157,9 +157,6 @@ class RunCommand : public Subcommand {
     request_.settings.inputs = expand_inputs(inputs_);
     request_.settings.link_cap = link_;
     complete(ranks_);
-    if (!ranks_.world_size && !ranks_.cluster.empty())
-      throw input_error("--cluster needs --world-size",
-                        "Give the number of ranks of the job: --world-size 8");
     if (!ranks_.cluster.empty() && !ranks_.world_size)
       throw input_error("--cluster needs --world-size",
                         "Give the number of ranks of the job: --world-size 8");

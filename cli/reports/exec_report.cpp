@@ -62,8 +62,7 @@ std::vector<TextTable::Cell> row_of(const GpuProcess& process) {
   const ProcessPeaks& peaks = process.peaks;
   for (const Bytes bytes : {peaks.allocated, peaks.reserved, peaks.requested})
     row.emplace_back(format_bytes(bytes));
-  row.push_back(process.out_of_memory_errors > 0 ? TextTable::Cell("no", Tone::kBad)
-                                                 : TextTable::Cell("yes"));
+  row.push_back(process.is_out_of_memory() ? TextTable::Cell("no", Tone::kBad) : TextTable::Cell("yes"));
   row.emplace_back(format_duration(process.modelled_time_ns));
   return row;
 }
@@ -132,10 +131,6 @@ std::string remarks_on(const GpuProcess& process, const Page& page) {
   return text;
 }
 
-bool is_out_of_memory(const GpuProcess& process) {
-  return process.out_of_memory_errors > 0;
-}
-
 /// Returns what the failure of the command means for the figures of its ranks.
 std::string failed_ranks(const ExecReport& report) {
   const GpuProcess& last = report.processes.back();
@@ -155,7 +150,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 std::vector<int> ranks_out_of_memory(const ExecReport& report) {
   std::vector<int> ranks;
   for (const GpuProcess& process : report.processes)
-    if (report.world_size && is_out_of_memory(process)) ranks.push_back(process.rank.value_or(0));
+    if (report.world_size && process.is_out_of_memory()) ranks.push_back(process.rank.value_or(0));
   std::ranges::sort(ranks);
   return ranks;
 }
@@ -190,7 +185,7 @@ std::string remarks_on_failure(const ExecReport& report, const Page& page) {
         "if the program failed by values that it read as zeros: --assume balanced-experts gives the choice "
         "of a router of experts",
         page);
-  if (std::ranges::any_of(report.processes, is_out_of_memory)) text += advise_line(report);
+  if (std::ranges::any_of(report.processes, &GpuProcess::is_out_of_memory)) text += advise_line(report);
   return text;
 }
 

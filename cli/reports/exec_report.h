@@ -25,6 +25,7 @@ struct GpuProcess {
   bool ended = false;
   ProcessPeaks peaks;
   std::int64_t out_of_memory_errors = 0;
+  bool is_out_of_memory() const { return out_of_memory_errors > 0; }
   Nanoseconds modelled_time_ns = 0;  ///< on the virtual clock
   std::optional<int> rank;           ///< nullopt: it is no rank of many
   RankCollectives collectives;

@@ -27,7 +27,7 @@ std::string memory_table(const std::vector<const GpuProcess*>& ranks, const Page
                    {"exposed"},
                    {"time"}});
   for (const GpuProcess* process : ranks) {
-    const bool is_out = process->out_of_memory_errors > 0;
+    const bool is_out = process->is_out_of_memory();
     table.add_row({std::to_string(*process->rank),
                    format_bytes(process->peaks.allocated),
                    format_bytes(process->peaks.reserved),

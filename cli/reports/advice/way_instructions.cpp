@@ -28,9 +28,8 @@ std::vector<std::string> targets_for(const WayInstructions& instructions, const 
     if (instructions.source.empty() || instructions.source.find(engine) != std::string::npos)
       targets.push_back(engine);
   };
-  const bool only_checkpoints = way.policy == preset_policy("keep");
-  if (only_checkpoints || offloads(way.policy)) add("transformers");
-  if (!only_checkpoints && offloads(way.policy)) add("trl");
+  if (way.policy == preset_policy("keep") || offloads(way.policy)) add("transformers");
+  if (offloads(way.policy)) add("trl");
   return targets;
 }
 

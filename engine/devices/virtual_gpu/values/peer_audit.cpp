@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "engine/devices/virtual_gpu/values/peer_file.h"
 
@@ -75,14 +77,18 @@ class Audit {
     return file(fmt::format("{}.{}", line.communicator, rank));
   }
 
-  State state_of(const Line& line, int rank) const {
+  /// A communicator of many ranks has many lines.
+  State state_of(const Line& line, int rank) {
+    const auto [known, is_new] = states_.try_emplace({line.communicator, rank}, State::kAbsent);
     PeerFile said = file_of(line, rank);
-    if (!said.process()) return State::kAbsent;
-    const std::vector<PeerMessage> messages = messages_of(std::move(said));
-    return !messages.empty() && messages.back().what == kNothingMore ? State::kLeft : State::kUnfinished;
+    if (!is_new || !said.process()) return known->second;
+    std::size_t count = 0;
+    while (said.has(count)) ++count;
+    const bool has_left = count > 0 && said.at(count - 1).what == kNothingMore;
+    return known->second = has_left ? State::kLeft : State::kUnfinished;
   }
 
-  std::optional<std::string> problem_of(const Line& line) const {
+  std::optional<std::string> problem_of(const Line& line) {
     const State from = state_of(line, line.from), to = state_of(line, line.to);
     if (from == State::kUnfinished || to == State::kUnfinished) return std::nullopt;
     if ((from == State::kAbsent || to == State::kAbsent) && !all_have_run()) return std::nullopt;
@@ -116,6 +122,7 @@ class Audit {
   std::string folder_;
   std::vector<std::string> files_;  ///< names
   std::set<Line> lines_;
+  std::map<std::pair<std::string, int>, State> states_;  ///< by communicator and rank
 };
 
 }  // namespace
